@@ -1,0 +1,47 @@
+"""The errors of the product, mapped once to exit codes (cli) and HTTP problems (web).
+
+    SchedulerError            something is wrong and a person can be told what to do
+    ├── InvalidInput          what somebody wrote cannot be accepted (exit 1, HTTP 422)
+    │   └── ScheduleError     a cron expression or zone is refused
+    ├── NotFound              no such job, run, event … (exit 4, HTTP 404)
+    ├── Refused               understood, but not allowed now (exit 5, HTTP 409)
+    ├── Unavailable           database or daemon away; try again later (exit 3, HTTP 503)
+    └── StartError            the daemon cannot start with what it was given (exit 78)
+
+Every error carries one sentence of reason and, where there is one, the remedy in `hint`.
+"""
+
+from __future__ import annotations
+
+
+class SchedulerError(Exception):
+    """`reason` says what is wrong, `hint` what to do about it."""
+
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(reason if hint is None else f"{reason}; {hint}")
+        self.reason = reason
+        self.hint = hint
+
+
+class InvalidInput(SchedulerError):
+    """What somebody wrote cannot be accepted; nothing was changed."""
+
+
+class ScheduleError(InvalidInput):
+    """A cron expression, a `day_match` or a zone is refused."""
+
+
+class NotFound(SchedulerError):
+    """There is no such thing."""
+
+
+class Refused(SchedulerError):
+    """The request is understood but cannot be carried out in the present state; nothing was changed."""
+
+
+class Unavailable(SchedulerError):
+    """The database, the daemon or another part is away for the moment."""
+
+
+class StartError(SchedulerError):
+    """The daemon cannot start with what it was given."""
