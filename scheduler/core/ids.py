@@ -1,0 +1,27 @@
+"""Identifiers: UUIDv7 (RFC 9562), ordered by creation within one process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+
+_lock = threading.Lock()
+_last = 0
+
+
+def new_id() -> str:
+    """A new UUIDv7. Within one process each is greater than the one before, whatever the clock does."""
+    global _last
+    with _lock:
+        stamp = max(time.time_ns() // 1_000_000 << 12, _last + 1)
+        _last = stamp
+    random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
+    value = (stamp >> 12 & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | random
+    return str(uuid.UUID(int=value))
+
+
+def short(identifier: str) -> str:
+    """The last 8 characters: how ids are shown (the first ones are the time and alike for neighbours)."""
+    return identifier[-8:]

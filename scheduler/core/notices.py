@@ -1,0 +1,56 @@
+"""The notice bus: what happened, told to whoever listens in this process (logs, metrics, streams, tests).
+
+Notices are published after the transaction that made them true. Names are dotted, `noun.past`:
+
+    run.planned run.claimed run.started run.settled run.skipped run.lost  job.disabled job.paused job.resumed
+    config.loaded config.rejected node.started node.stopped node.dead clock.stepped audit.finished
+    queue.saturated database.lost database.back supervisor.gone retention.pruned invariant.broken
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """`fields` hold only plain values (text, numbers, instants), never secrets."""
+
+    name: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+Listener = Callable[[Notice], None]
+
+
+class Bus:
+    """Synchronous: `publish` calls every listener in the publisher's thread. A listener that raises is handed to
+    `on_error` and disturbs neither the publisher nor the other listeners."""
+
+    def __init__(self, on_error: Callable[[Notice, Exception], None] | None = None) -> None:
+        self._listeners: tuple[Listener, ...] = ()
+        self._lock = threading.Lock()
+        self._on_error = on_error
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Adds a listener; the returned function removes it."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+        def cancel() -> None:
+            with self._lock:
+                self._listeners = tuple(one for one in self._listeners if one is not listener)
+
+        return cancel
+
+    def publish(self, name: str, /, **fields: Any) -> None:
+        notice = Notice(name, fields)
+        for listener in self._listeners:
+            try:
+                listener(notice)
+            except Exception as error:
+                if self._on_error is not None:
+                    self._on_error(notice, error)

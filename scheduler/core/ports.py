@@ -1,0 +1,393 @@
+"""The seams between the parts. Siblings know each other only through these; app.py joins them.
+
+A `Transaction` is one database transaction; its groups are its verbs. Every write is compare-and-set and says
+whether it took place. All transactions lock rows in one order: node, generation, job, queue, lock, run.
+`now` is always the caller's instant (database time on PostgreSQL), read once per tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import ClassVar, Protocol
+
+from scheduler.core.model import (
+    Attempt,
+    Generation,
+    Job,
+    JobState,
+    Json,
+    NewRun,
+    Node,
+    Output,
+    Pause,
+    Queue,
+    Run,
+    ScheduleVersion,
+    Skip,
+    Status,
+)
+from scheduler.core.outcome import Outcome
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The wall clock: aware, UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never step; for time-outs and trust."""
+        ...
+
+
+# ---------------------------------------------------------------- store
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a node asks for: at most `limit` runs out of `queues` (None: all). `generation` is the newest one it has
+    loaded: runs of jobs changed later are left. `busy_queues` "skip": a queue whose row somebody holds is passed over
+    (the planner); "wait": waited for (the worker)."""
+
+    node: str
+    generation: int
+    limit: int
+    queues: tuple[str, ...] | None = None
+    skip_busy_queues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What becomes of a RUNNING run held by `node` with `fence`: computed by core.lifecycle, applied by the store.
+
+    `status` PENDING means a further attempt, not before `not_before`. `failures` and `lost` are the new counts.
+    `attempt_outcome` closes the attempt; None gives it back as if it had not been claimed.
+    """
+
+    run: str
+    node: str
+    fence: int
+    status: Status
+    attempt_outcome: str | None
+    reason: str | None = None
+    not_before: datetime | None = None
+    failures: int = 0
+    lost: int = 0
+    error: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    result: Json = None
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a running run says about itself; None leaves a field as it is."""
+
+    run: str
+    fence: int
+    progress: float | None = None
+    message: str | None = None
+    result: Json = None
+    checkpoint: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An unfinished run as policies see it. `foreign_holder` is the run of *another* job that holds its lock."""
+
+    job: str
+    run: str
+    seq: int
+    status: Status
+    cause: str
+    attempt: int
+    created_at: datetime
+    foreign_holder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A job whose `next_due_at` has come, with what its policies need."""
+
+    state: JobState
+    unfinished: tuple[Unfinished, ...]
+    pauses: tuple[Pause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Moves `next_due_at` of a job from `old` to `new` if it is still `old`."""
+
+    job: str
+    old: datetime
+    new: datetime | None
+
+
+class Nodes(Protocol):
+    def register(self, node: Node, now: datetime) -> None: ...
+
+    def renew(self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0) -> bool:
+        """Raises the beat. False: this node was declared dead or stopped; it holds nothing any more."""
+        ...
+
+    def mark(self, node: str, state: str, now: datetime) -> bool:
+        """live → stopping → stopped. False if it is dead already."""
+        ...
+
+    def declare_dead(self, node: str, beat: int, now: datetime) -> bool:
+        """True if its beat is still `beat` and it was not stopped: from now on it holds nothing."""
+        ...
+
+    def all(self) -> list[Node]: ...
+
+    def prune(self, before: datetime) -> int: ...
+
+
+class Generations(Protocol):
+    def newest(self, *, lock: bool = False) -> Generation | None: ...
+
+    def newest_id(self) -> int: ...
+
+    def get(self, id: int) -> Generation | None: ...
+
+    def find(self, hash: str) -> Generation | None:
+        """The newest generation with that hash."""
+        ...
+
+    def add(self, hash: str, files: Mapping[str, str], now: datetime, author: str) -> Generation: ...
+
+    def put_queues(self, queues: Iterable[Queue], now: datetime) -> None:
+        """Makes the queue rows equal to these; tokens are kept (at most the burst)."""
+        ...
+
+    def value(self, key: str) -> str | None:
+        """A named value of the installation: environment, oldest release, last clean audit, clock steps."""
+        ...
+
+    def set_value(self, key: str, value: str) -> None: ...
+
+    def swap_value(self, key: str, old: str | None, new: str) -> bool:
+        """Compare-and-set; `old` None: it must be absent."""
+        ...
+
+
+class Jobs(Protocol):
+    def states(self, names: Collection[str] | None = None, *, lock: bool = False) -> dict[str, JobState]: ...
+
+    def due(self, now: datetime, generation: int, limit: int) -> list[Due]:
+        """Enabled, present jobs with `next_due_at <= now` not changed after `generation`, most overdue first, rows
+        locked (PostgreSQL: rows that somebody holds are passed over)."""
+        ...
+
+    def context(self, names: Collection[str], since: datetime) -> list[Due]:
+        """The same view of given jobs (no lock), with pauses that end after `since`."""
+        ...
+
+    def next_due(self, generation: int) -> datetime | None:
+        """The earliest `next_due_at`: when the planner must look again."""
+        ...
+
+    def put(self, states: Iterable[tuple[JobState, Mapping[str, Json]]]) -> None:
+        """Inserts or replaces job rows; the mapping is the job's definition."""
+        ...
+
+    def advance(self, moves: Sequence[Advance]) -> set[str]:
+        """The jobs that moved."""
+        ...
+
+    def set_alarm(self, job: str, alarm: str | None, *, enabled: bool) -> None: ...
+
+    def set_deadlines(self, deadlines: Mapping[str, datetime | None]) -> None: ...
+
+    def versions(self, since: datetime, job: str | None = None) -> list[ScheduleVersion]:
+        """Schedule versions valid at some time after `since`, by job and `valid_from`."""
+        ...
+
+    def open_versions(self, versions: Iterable[ScheduleVersion]) -> None: ...
+
+    def close_versions(self, jobs: Collection[str], at: datetime) -> None: ...
+
+    def pauses(self, jobs: Collection[str] | None, since: datetime) -> list[Pause]:
+        """Pauses that end after `since`, by start."""
+        ...
+
+    def pause(self, pauses: Iterable[Pause]) -> None: ...
+
+    def resume(self, jobs: Collection[str], now: datetime) -> set[str]:
+        """Ends the pauses in force (and drops those to come); the jobs that had one."""
+        ...
+
+
+class Runs(Protocol):
+    def insert(self, runs: Sequence[NewRun]) -> set[str]:
+        """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing."""
+        ...
+
+    def skip(self, skips: Sequence[Skip]) -> None:
+        """Records instants that will not run. A skip that follows directly on the job's last entry, with the same
+        reason and blocker, extends that row."""
+        ...
+
+    def skip_waiting(self, runs: Collection[str], reason: str, now: datetime) -> set[str]:
+        """PENDING runs that never started → SKIPPED(reason)."""
+        ...
+
+    def claim(self, claim: Claim, now: datetime) -> list[Run]:
+        """PENDING → RUNNING with the node's name and a new fence: by queue, within it priority, then age; only runs
+        whose lock is free, one per lock; only while the node is not dead; settles concurrency and tokens."""
+        ...
+
+    def promote(self, now: datetime) -> int:
+        """Lets runs whose time, lock or pause is over compete again; the number."""
+        ...
+
+    def settle(self, settlements: Sequence[Settlement], now: datetime) -> list[Run]:
+        """Applies those whose run is still RUNNING under that node and fence, frees their locks; the runs as they are
+        afterwards. A stale holder changes nothing."""
+        ...
+
+    def running(self, node: str) -> list[Run]: ...
+
+    def orphaned(self, limit: int) -> list[Run]:
+        """RUNNING runs of nodes that are dead or stopped."""
+        ...
+
+    def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:
+        """RUNNING: asks its node; PENDING: CANCELED at once. The ids concerned."""
+        ...
+
+    def cancel_requests(self, node: str) -> dict[str, str]:
+        """Runs of the node that should end, and why."""
+        ...
+
+    def report(self, reports: Sequence[Report]) -> None: ...
+
+    def put_output(self, outputs: Sequence[Output]) -> None: ...
+
+    def get(self, id: str) -> Run | None: ...
+
+    def by_key(self, job: str, key: str) -> Run | None: ...
+
+    def unfinished(self, jobs: Collection[str]) -> list[Unfinished]: ...
+
+    def drop_pending(self, job: str, now: datetime) -> tuple[int, int]:
+        """For a removed job: its waiting occurrences → CANCELED, waiting payload runs → FAILED(job_removed)."""
+        ...
+
+    def pending_counts(self, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
+        """Per job (waiting occurrences, waiting payload runs)."""
+        ...
+
+    def shift_clock(self, step: timedelta, now: datetime) -> None:
+        """Moves everything stored in clock time (not_before, refill times) by `step`."""
+        ...
+
+    def prune(self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
+        """Deletes old finished runs, skips and outputs of one job into day summaries, moves `pruned_before`; the number
+        of rows, `limit` at most. Never unfinished runs, dead letters, the last success and failure."""
+        ...
+
+
+class Ledger(Protocol):
+    """What `audit` and the deadline compare with the expected set."""
+
+    def entries(self, job: str, first: datetime, last: datetime) -> tuple[list[datetime], list[Skip]]:
+        """Instants that have a run, and skips that touch `[first, last]`; both ascending. SKIPPED runs come as skips."""
+        ...
+
+    def totals(self, since: datetime, until: datetime) -> dict[str, tuple[int, dict[str, int]]]:
+        """Per job: number of instants in `[since, until]` with a run, and of skipped ones by reason."""
+        ...
+
+
+class Transaction(Protocol):
+    nodes: Nodes
+    generations: Generations
+    jobs: Jobs
+    runs: Runs
+    ledger: Ledger
+
+
+class Store(Protocol):
+    kind: str
+    """`sqlite` or `postgresql`"""
+
+    def begin(self) -> AbstractContextManager[Transaction]:
+        """A writing transaction: committed at the end of the block, rolled back by an exception. Raises Unavailable
+        when the database cannot be reached, is locked too long or is full; then nothing was written."""
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A consistent, reading transaction."""
+        ...
+
+    def now(self) -> datetime:
+        """The time that planning uses: the database's on PostgreSQL, this machine's on SQLite."""
+        ...
+
+
+# ---------------------------------------------------------------- executors
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One attempt to carry out. `environment` holds everything the child gets, secrets included: it is never logged."""
+
+    run: Run
+    job: Job
+    attempt: int
+    environment: Mapping[str, str]
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    kind: ClassVar[str]
+    """The word in jobs.yaml."""
+
+    def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
+        """Begins the attempt and returns at once; `done` is called exactly once, from any thread, when everything the
+        attempt started is gone. Never raises: what cannot start is an outcome."""
+        ...
+
+    def end(self, run: str, why: str) -> None:
+        """Asks to end the attempt (`timeout`, `cancel`, `lost`, `drain`): TERM, after `kill_after` KILL. `done` follows,
+        with an outcome that means what `why` says, whatever the exit code."""
+        ...
+
+
+class Attempts(Protocol):
+    """What the daemon reads of attempts that it runs or ran: output and reports on disk, before they are shipped."""
+
+    def outputs(self, runs: Collection[tuple[str, int]]) -> list[Output]: ...
+
+    def reports(self) -> list[Report]: ...
+
+
+class Bus(Protocol):
+    def publish(self, name: str, /, **fields: object) -> None: ...
+
+
+__all__ = [
+    "Advance",
+    "Attempt",
+    "Attempts",
+    "Bus",
+    "Claim",
+    "Clock",
+    "Due",
+    "Executor",
+    "Generations",
+    "Jobs",
+    "Launch",
+    "Ledger",
+    "Nodes",
+    "Report",
+    "Runs",
+    "Settlement",
+    "Store",
+    "Transaction",
+    "Unfinished",
+]
