@@ -1,0 +1,156 @@
+"""Process settings: flags, else environment (`SCHEDULER_*`), else defaults. Read once, at start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from scheduler.core.durations import parse_duration
+from scheduler.core.errors import InvalidInput, StartError
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """`name` is the word after SCHEDULER_ and, with dashes, the flag."""
+
+    name: str
+    default: str
+    help: str
+    secret: bool = False
+
+
+SETTINGS = (
+    Setting("CONFIG", "jobs.yaml", "the jobs file, or a directory of them"),
+    Setting("WATCH", "off", "reload by itself when the file changes (on | off)"),
+    Setting("DATABASE_URL", "", "postgresql://… (default: scheduler.db in the state directory)", secret=True),
+    Setting("STATE_DIR", "", "where the lock, the socket, outputs and the SQLite file live"),
+    Setting("LISTEN", "127.0.0.1:8780", "address of the HTTP API and of /metrics"),
+    Setting("SOCKET", "", "Unix socket for schedctl (default: schedctl.sock in the state directory)"),
+    Setting("ENVIRONMENT", "default", "name of the installation; another name in the database refuses to start"),
+    Setting("LEASE", "3m", "how long a silent node keeps its runs (PostgreSQL only)"),
+    Setting("SLOTS", "64", "runs at once on this node"),
+    Setting("QUEUES", "", "queues this node serves, comma-separated (default: all)"),
+    Setting("DRAIN_TIMEOUT", "5m", "how long SIGTERM waits for running work"),
+    Setting("LOG_FORMAT", "auto", "auto | console | json"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    config: Path
+    watch: bool
+    database_url: str
+    state_dir: Path
+    listen: tuple[str, int]
+    socket: Path
+    environment: str
+    lease: timedelta
+    slots: int
+    queues: tuple[str, ...] | None
+    drain_timeout: timedelta
+    log_format: str
+
+
+def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
+    """Flags win over environment variables, these over defaults; `SCHEDULER_X_FILE` names a file that holds a secret X.
+
+    Raises StartError naming every setting that cannot be used."""
+    values: dict[str, str] = {}
+    problems: list[str] = []
+    for setting in SETTINGS:
+        values[setting.name] = _lookup(setting, flags, environ, problems)
+    known = {f"SCHEDULER_{setting.name}" for setting in SETTINGS}
+    known |= {f"SCHEDULER_{setting.name}_FILE" for setting in SETTINGS if setting.secret}
+    problems.extend(
+        f"{name}: no such setting; see schedulerd --help"
+        for name in environ
+        if name.startswith("SCHEDULER_") and name not in known
+    )
+    state_dir = Path(values["STATE_DIR"] or default_state_dir(environ)).absolute()
+
+    def parsed(name: str, parse: Any, fallback: Any) -> Any:
+        try:
+            return parse(values[name])
+        except (ValueError, InvalidInput) as error:
+            problems.append(f"SCHEDULER_{name}={values[name]!r}: {error}")
+            return fallback
+
+    settings = Settings(
+        config=Path(values["CONFIG"]),
+        watch=parsed("WATCH", _switch, False),
+        database_url=values["DATABASE_URL"] or f"sqlite:///{state_dir / 'scheduler.db'}",
+        state_dir=state_dir,
+        listen=parsed("LISTEN", _address, ("127.0.0.1", 0)),
+        socket=Path(values["SOCKET"]) if values["SOCKET"] else state_dir / "schedctl.sock",
+        environment=values["ENVIRONMENT"],
+        lease=parsed("LEASE", _lease, timedelta(minutes=3)),
+        slots=parsed("SLOTS", _slots, 64),
+        queues=tuple(part.strip() for part in values["QUEUES"].split(",") if part.strip()) or None,
+        drain_timeout=parsed("DRAIN_TIMEOUT", parse_duration, timedelta(minutes=5)),
+        log_format=parsed("LOG_FORMAT", _log_format, "auto"),
+    )
+    if problems:
+        raise StartError("settings cannot be used:\n  " + "\n  ".join(problems))
+    return settings
+
+
+def default_state_dir(environ: Mapping[str, str]) -> str:
+    """`/var/lib/schedulerd` for root, else `$XDG_STATE_HOME/schedulerd`."""
+    if os.geteuid() == 0:
+        return "/var/lib/schedulerd"
+    base = environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return str(Path(base) / "schedulerd")
+
+
+def _lookup(
+    setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], problems: list[str]
+) -> str:
+    flag = flags.get(setting.name)
+    if flag is not None:
+        return flag
+    name = f"SCHEDULER_{setting.name}"
+    file = environ.get(f"{name}_FILE") if setting.secret else None
+    if file is not None:
+        try:
+            return Path(file).read_text().strip()
+        except OSError as error:
+            problems.append(f"{name}_FILE={file}: cannot be read: {error.strerror}")
+            return ""
+    return environ.get(name, setting.default)
+
+
+def _switch(text: str) -> bool:
+    if text not in ("on", "off"):
+        raise ValueError("write on or off")
+    return text == "on"
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("write HOST:PORT, for example 127.0.0.1:8780")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _lease(text: str) -> timedelta:
+    lease = parse_duration(text)
+    if lease < timedelta(seconds=3):
+        raise ValueError("a lease shorter than 3s cannot be kept up")
+    return lease
+
+
+def _slots(text: str) -> int:
+    slots = int(text)
+    if not 1 <= slots <= 4096:
+        raise ValueError("write a number from 1 to 4096")
+    return slots
+
+
+def _log_format(text: str) -> str:
+    if text not in ("auto", "console", "json"):
+        raise ValueError("write auto, console or json")
+    return text
