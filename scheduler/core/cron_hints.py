@@ -1,0 +1,53 @@
+"""What to tell somebody whose cron expression contains other dialects' signs, or what nobody understands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .errors import ScheduleError
+
+# What other dialects write, so that the answer names the remedy.
+_FOREIGN = (
+    (r"R(\(.*\))?(/.*)?", "a random value differs on every node and after every start", "write H (hash)"),
+    (r"[0-9]*L?W|WL", "{item} (nearest working day) is not supported", "choose a day, or MON-FRI"),
+    (r"L-[0-9]+", "{item} (days before the last) is not supported", "write L, or a day of the month"),
+    (r"L[0-7]|L[A-Z]{3}", "{item} is not known", "the last Friday is written 5L, in the day-of-week field"),
+    (r"L", "L means the last day only in the day-of-month field", "the last Friday of a month is written 5L"),
+    (r"[0-9]+L|[A-Z]{3}L", "{item} belongs into the day-of-week field", "the last day of a month is L"),
+    (r".*#.*", "{item} belongs alone into the day-of-week field", "the second Friday is written 5#2"),
+    (r"H.*", "{item} is not understood", "write H, H/15, H(0-29) or H(0-29)/10"),
+    (r"[0-9]*~[0-9]*", "a random value differs on every node and after every start", "write H, as H(0-29)"),
+    (r"\?.*", "`?` must stand alone", "write `*`"),
+)
+
+
+def reason_and_hint(item: str, field: str, low: int, high: int, words: Mapping[str, int]) -> tuple[str, str]:
+    """Return why `item` (upper case) is refused in that field, and what to write instead."""
+    for pattern, reason, hint in _FOREIGN:
+        if re.fullmatch(pattern, item):
+            return reason.format(item=item), hint
+    if re.fullmatch(r"[A-Z]{4,}", item) and item[:3] in words:
+        return f"{item} is not known", f"write the first three letters: {item[:3]}"
+    names = f", names {' '.join(words)}" if words else ""
+    return (
+        f"{item[:40]} is not understood",
+        f"the {field} takes numbers {low} to {high}{names}; ranges a-b, steps */n, lists a,b",
+    )
+
+
+def refused_character(character: str) -> ScheduleError:
+    """Return the refusal of a character that no cron expression contains."""
+    if character == "\n":
+        return ScheduleError(
+            "a line break inside a cron expression", hint="write a list, one expression each"
+        )
+    if character.isspace():
+        return ScheduleError(
+            f"a blank that is not ASCII (U+{ord(character):04X}) in the cron expression",
+            hint="separate fields with ordinary blanks or tabs",
+        )
+    return ScheduleError(
+        f"a character that is not printable ASCII (U+{ord(character):04X}) in the cron expression",
+        hint="type the digits 0-9 and signs on an English keyboard",
+    )
