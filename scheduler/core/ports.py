@@ -127,6 +127,10 @@ class Advance:
 
 
 class Nodes(Protocol):
+    def hold(self, node: str) -> bool:
+        """Locks the node's row until the transaction ends. False: it is not live; it must not plan or claim."""
+        ...
+
     def register(self, node: Node, now: datetime) -> None: ...
 
     def renew(self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0) -> bool:
@@ -244,9 +248,10 @@ class Runs(Protocol):
         """Lets runs whose time, lock or pause is over compete again; the number."""
         ...
 
-    def settle(self, settlements: Sequence[Settlement], now: datetime) -> list[Run]:
+    def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
         """Applies those whose run is still RUNNING under that node and fence, frees their locks; the runs as they are
-        afterwards. A stale holder changes nothing."""
+        afterwards. A stale holder changes nothing: the nodes must not be dead. With `orphans` it is the other way
+        round: the nodes must be dead or stopped."""
         ...
 
     def running(self, node: str) -> list[Run]: ...
