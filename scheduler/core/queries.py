@@ -1,0 +1,212 @@
+"""What people are shown: read models for the faces (web, cli, metrics), answered by the store, never by the engine.
+
+Everything here is a snapshot: the answers of one `queries()` block belong together. Lists come without payloads
+(`Run.payload` is None there, `Run.has_payload` is true to fact); `run` and `dead_letters` load them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from scheduler.core.model import (
+    Attempt,
+    JobState,
+    Json,
+    Node,
+    Output,
+    Pause,
+    Queue,
+    Run,
+    Skip,
+    Status,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job as `list` and `describe` show it. `last` is the run that started last; `waiting` counts PENDING runs;
+    `pause` is the one in force now, `upcoming` the next one to come."""
+
+    state: JobState
+    definition: Mapping[str, Json]
+    running: tuple[Run, ...] = ()
+    waiting: int = 0
+    last: Run | None = None
+    pause: Pause | None = None
+    upcoming: Pause | None = None
+    last_skip: Skip | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which entries a history shows; empty fields do not restrict. `since` (inclusive) and `until` (exclusive) are
+    compared with the creation of a run and the instants of a skip; skips count as cause `schedule`."""
+
+    jobs: tuple[str, ...] = ()
+    statuses: tuple[Status, ...] = ()
+    causes: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    skips: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a history: exactly one of a run and a range of instants that did not run. `at` is when it was
+    recorded."""
+
+    at: datetime
+    run: Run | None = None
+    skip: Skip | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries, newest first. `cursor` asks for the page after this one; None: there is none."""
+
+    entries: tuple[Entry, ...]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a PENDING run does not run yet: `time` (until `until`), `pause`, `lock` (its name, and who holds it: None
+    while an older run is next), or `queue` with the number of runs before it."""
+
+    kind: str
+    until: datetime | None = None
+    lock: str | None = None
+    holder_run: str | None = None
+    holder_job: str | None = None
+    queue: str | None = None
+    ahead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """A run with its payload, its attempts in order, what it waits for, and the runs that retry it."""
+
+    run: Run
+    attempts: tuple[Attempt, ...] = ()
+    waiting: Waiting | None = None
+    retried_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue and what is in it. `waiting` counts by what PENDING runs wait for (`time lock pause`), `ready` those that
+    wait for nothing but a place; `oldest` is the creation of the oldest ready one. `tokens` as last settled."""
+
+    queue: Queue
+    running: int = 0
+    ready: int = 0
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    oldest: datetime | None = None
+    tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    node: Node
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationLine:
+    """A generation without its texts (`Generations.get` has them)."""
+
+    id: int
+    hash: str
+    created_at: datetime
+    author: str
+    tzdata: str
+    schedule_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobGauge:
+    """What metrics say about a job. `paused_since` None: not paused now. `last_*` describe the run that ended last."""
+
+    state: JobState
+    running: int = 0
+    waiting: int = 0
+    dead_letters: int = 0
+    paused_since: datetime | None = None
+    last_start_at: datetime | None = None
+    last_end_at: datetime | None = None
+    last_duration: float | None = None
+    last_exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """All that `/metrics` reads from the database, in one snapshot. Removed jobs are left out."""
+
+    jobs: tuple[JobGauge, ...]
+    queues: tuple[QueueView, ...]
+    nodes: tuple[NodeView, ...]
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStatus:
+    """`url` carries no password. `size` in bytes, `rows` per table (estimates on PostgreSQL)."""
+
+    kind: str
+    url: str
+    revision: str
+    oldest_release: str
+    size: int
+    rows: Mapping[str, int]
+
+
+class Queries(Protocol):
+    """One consistent, reading transaction. Unknown names give empty answers or None, never an error."""
+
+    def jobs(self, now: datetime, names: Collection[str] | None = None, q: str = "") -> list[JobView]:
+        """Present jobs by name (named ones also if removed); `q` must occur in the name, in any case."""
+        ...
+
+    def history(self, filter: RunFilter, limit: int = 50, cursor: str | None = None) -> Page:
+        """Raises InvalidInput for a cursor that this method did not hand out."""
+        ...
+
+    def run(self, id: str) -> RunDetail | None: ...
+
+    def find_runs(self, text: str, limit: int = 10) -> list[str]:
+        """Ids that are `text` or end with it (at least 4 characters), newest first."""
+        ...
+
+    def output(self, run: str, attempt: int | None = None) -> Output | None:
+        """That attempt's output; None: the last attempt that has one."""
+        ...
+
+    def waiting(self, runs: Collection[str]) -> dict[str, Waiting]:
+        """For the PENDING ones among these runs."""
+        ...
+
+    def queues(self) -> list[QueueView]: ...
+
+    def nodes(self) -> list[NodeView]: ...
+
+    def generations(self, limit: int = 20) -> list[GenerationLine]:
+        """Newest first."""
+        ...
+
+    def dead_letters(self, job: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        """FAILED runs with a payload that nobody has retried or discarded, newest first, with their payloads."""
+        ...
+
+    def gauges(self, now: datetime) -> Gauges: ...
+
+
+class Readable(Protocol):
+    """The face of the store that shows."""
+
+    def queries(self) -> AbstractContextManager[Queries]: ...
+
+    def db_status(self) -> DatabaseStatus: ...
