@@ -1,7 +1,8 @@
-"""What people are shown: read models for the faces (web, cli, metrics), answered by the store, never by the engine.
+"""What people are shown: read models for the faces (web, cli, metrics), answered by the store, never by the
+engine.
 
-Everything here is a snapshot: the answers of one `queries()` block belong together. Lists come without payloads
-(`Run.payload` is None there, `Run.has_payload` is true to fact); `run` and `dead_letters` load them.
+Everything here is a snapshot: the answers of one `queries()` block belong together. Lists come without
+payloads (`Run.payload` is None there, `Run.has_payload` is true to fact); `run` and `dead_letters` load them.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from scheduler.core.model import (
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """One job as `list` and `describe` show it. `last` is the run that started last; `waiting` counts PENDING runs;
-    `pause` is the one in force now, `upcoming` the next one to come."""
+    """One job as `list` and `describe` show it. `last` is the run that started last; `waiting` counts PENDING
+    runs; `pause` is the one in force now, `upcoming` the next one to come."""
 
     state: JobState
     definition: Mapping[str, Json]
@@ -43,8 +44,9 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which entries a history shows; empty fields do not restrict. `since` (inclusive) and `until` (exclusive) are
-    compared with the creation of a run and the instants of a skip; skips count as cause `schedule`."""
+    """Which entries a history shows; empty fields do not restrict. `since` (inclusive) and `until`
+    (exclusive) are compared with the creation of a run and the instants of a skip; skips count as cause
+    `schedule`."""
 
     jobs: tuple[str, ...] = ()
     statuses: tuple[Status, ...] = ()
@@ -56,8 +58,8 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a history: exactly one of a run and a range of instants that did not run. `at` is when it was
-    recorded."""
+    """One line of a history: exactly one of a run and a range of instants that did not run. `at` is when it
+    was recorded."""
 
     at: datetime
     run: Run | None = None
@@ -74,8 +76,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a PENDING run does not run yet: `time` (until `until`), `pause`, `lock` (its name, and who holds it: None
-    while an older run is next), or `queue` with the number of runs before it."""
+    """Why a PENDING run does not run yet: `time` (until `until`), `pause`, `lock` (its name, and who holds
+    it: None while an older run is next), or `queue` with the number of runs before it."""
 
     kind: str
     until: datetime | None = None
@@ -98,8 +100,9 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A queue and what is in it. `waiting` counts by what PENDING runs wait for (`time lock pause`), `ready` those that
-    wait for nothing but a place; `oldest` is the creation of the oldest ready one. `tokens` as last settled."""
+    """A queue and what is in it. `waiting` counts by what PENDING runs wait for (`time lock pause`), `ready`
+    those that wait for nothing but a place; `oldest` is the creation of the oldest ready one. `tokens` as
+    last settled."""
 
     queue: Queue
     running: int = 0
@@ -129,7 +132,8 @@ class GenerationLine:
 
 @dataclass(frozen=True, slots=True)
 class JobGauge:
-    """What metrics say about a job. `paused_since` None: not paused now. `last_*` describe the run that ended last."""
+    """What metrics say about a job. `paused_since` None: not paused now. `last_*` describe the run that ended
+    last."""
 
     state: JobState
     running: int = 0
@@ -171,11 +175,11 @@ class Queries(Protocol):
         """Present jobs by name (named ones also if removed); `q` must occur in the name, in any case."""
         ...
 
-    def history(self, filter: RunFilter, limit: int = 50, cursor: str | None = None) -> Page:
+    def history(self, which: RunFilter, limit: int = 50, cursor: str | None = None) -> Page:
         """Raises InvalidInput for a cursor that this method did not hand out."""
         ...
 
-    def run(self, id: str) -> RunDetail | None: ...
+    def run(self, run: str) -> RunDetail | None: ...
 
     def find_runs(self, text: str, limit: int = 10) -> list[str]:
         """Ids that are `text` or end with it (at least 4 characters), newest first."""
@@ -198,7 +202,8 @@ class Queries(Protocol):
         ...
 
     def dead_letters(self, job: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
-        """FAILED runs with a payload that nobody has retried or discarded, newest first, with their payloads."""
+        """FAILED runs with a payload that nobody has retried or discarded, newest first, with their
+        payloads."""
         ...
 
     def gauges(self, now: datetime) -> Gauges: ...
