@@ -1,8 +1,8 @@
 """Cron expressions and a zone → UTC instants. Pure: no clock, no host zone, the same answer on every node.
 
 What comes from croniter is the expansion of plain fields (`*`, numbers, `a-b`, steps, lists of them) into
-numbers; on exactly these it is right. Reading the text, the day rules, `L`, `#`, `H` and everything about time
-is done here and in the siblings, because there the libraries differ from cron and from each other.
+numbers; on exactly these it is right. Reading the text, the day rules, `L`, `#`, `H` and everything about
+time is done here and in the siblings, because there the libraries differ from cron and from each other.
 
 Rules for the days when the clock changes, as Debian's cron has them:
 1. *Wildcard* (the minute or hour field begins with `*`, or six fields): every real second that the wall clock
