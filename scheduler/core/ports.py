@@ -368,7 +368,17 @@ class Attempts(Protocol):
 
     def outputs(self, runs: Collection[tuple[str, int]]) -> list[Output]: ...
 
-    def reports(self) -> list[Report]: ...
+    def reports(self) -> list[Report]:
+        """What live attempts have reported since the last call."""
+        ...
+
+    def forget(self, runs: Collection[tuple[str, int]]) -> None:
+        """Their output is in the database: removes what lies on disk."""
+        ...
+
+    def left_behind(self) -> list[tuple[str, int]]:
+        """(run, attempt) of which something lies on disk and that this process did not start."""
+        ...
 
 
 class Bus(Protocol):
