@@ -1,0 +1,131 @@
+"""What a person or program may ask of the daemon: carried out by the engine, offered by the faces.
+
+Every command is one transaction. Errors are those of core.errors: NotFound names what is missing and close matches,
+Refused says why not now, InvalidInput what is wrong with the request; then nothing was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from scheduler.core.model import Json, Pause, Run
+
+
+class IfBusy(StrEnum):
+    """What `run_now` does while the job has an unfinished run."""
+
+    REFUSE = "refuse"
+    QUEUE = "queue"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What a reload did, or (`applied` False) would do. Jobs are names. `pending` counts, per removed job, waiting
+    occurrences and waiting payload runs; `warnings` are what `check` would say; `changes` are, per changed job, lines of
+    old and new values."""
+
+    applied: bool
+    generation: int
+    hash: str
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+    pending: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobAudit:
+    """One job's balance over the period: `expected = ran + sum(skipped.values()) + len(unaccounted)`.
+
+    `unaccounted` lists at most 100 instants, `unaccounted_count` counts all. `surplus`: recorded instants that the
+    schedule does not have. `not_recomputable` says why a part of the period could not be compared."""
+
+    job: str
+    expected: int
+    ran: int
+    skipped: Mapping[str, int]
+    unaccounted: tuple[datetime, ...] = ()
+    unaccounted_count: int = 0
+    surplus: tuple[datetime, ...] = ()
+    not_recomputable: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        return not self.unaccounted_count and not self.surplus
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    since: datetime
+    until: datetime
+    jobs: tuple[JobAudit, ...]
+
+    @property
+    def clean(self) -> bool:
+        return all(job.clean for job in self.jobs)
+
+
+class Commands(Protocol):
+    def run_now(
+        self,
+        job: str,
+        *,
+        author: str,
+        reason: str = "",
+        payload: Json = None,
+        has_payload: bool = False,
+        if_busy: IfBusy = IfBusy.REFUSE,
+        key: str | None = None,
+    ) -> tuple[Run, bool]:
+        """One run, now, whatever the schedule, pauses and `enabled` say; and whether it is new.
+
+        Without payload it is refused (naming the run) while the job has an unfinished run, unless `if_busy` says
+        otherwise. `key` (an Idempotency-Key): a second call with it gives the same run, with another payload Refused.
+        """
+        ...
+
+    def cancel(self, run: str, *, author: str, reason: str = "") -> Run:
+        """Asks an unfinished run to end: a waiting one is CANCELED at once, a running one when it is over. Refused for a
+        finished one."""
+        ...
+
+    def retry(self, run: str, *, author: str, reason: str = "") -> Run:
+        """A new run (`retry_of`) of a finished one, with its payload. A run that waits for its next attempt runs now."""
+        ...
+
+    def pause(
+        self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str
+    ) -> list[Pause]: ...
+
+    def resume(self, jobs: Collection[str], *, author: str) -> list[str]:
+        """The jobs that were paused."""
+        ...
+
+    def reload(
+        self,
+        *,
+        author: str,
+        drop_pending: bool = False,
+        if_hash: str | None = None,
+        dry_run: bool = False,
+    ) -> Reloaded:
+        """Puts the file in force: all or nothing. Raises InvalidInput with every error of the file, Refused when removed
+        jobs have waiting runs and `drop_pending` is not given, or when the file's hash is not `if_hash`."""
+        ...
+
+    def audit(self, *, since: datetime | None = None, job: str | None = None) -> AuditReport:
+        """Recomputes what should have happened since then (default: 24 hours ago) and compares it with the ledger."""
+        ...
+
+    def find_run(self, text: str) -> str:
+        """The full id of the run that `text` names: an id, its last characters (unambiguous), or a job's name (its
+        unfinished run, else its last). Raises NotFound, or Refused when several match."""
+        ...
