@@ -1,0 +1,250 @@
+"""The daemon's side of the socket."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scheduler.core.errors import InvalidInput, StartError, Unavailable
+from scheduler.supervisor import linux, wire
+from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started, SupervisorGone
+
+_log = logging.getLogger(__name__)
+
+_PROGRAM = str(Path(__file__).with_name("__main__.py"))
+_READY_WITHIN = 20.0  # seconds for a fresh interpreter on a loaded machine
+_SEND_WITHIN = 5.0  # seconds that a call may wait for a supervisor that does not read
+
+
+class SupervisorClient:
+    """One supervisor process and the conversation with it; one object serves one process, ever.
+
+    `on_event` is called from one reader thread, in order; it must not block and what it raises is logged.
+    Every method may be called from any thread; all but `open`, `close` and `kill` raise Unavailable when
+    the supervisor is gone or has not read for 5 s.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        state_dir: Path,
+        on_event: Callable[[Event], None],
+        *,
+        lock_fd: int | None = None,
+        cgroup: str | None = None,
+    ) -> None:
+        self.node = node
+        self.state_dir = state_dir
+        self._on_event = on_event
+        self._lock_fd = lock_fd
+        self._cgroup = cgroup
+        self._numbers = itertools.count(1)
+        self._sending = threading.Lock()
+        self._ready = threading.Event()
+        self._gone = threading.Event()
+        self._answered_at = time.monotonic()
+
+    def open(self) -> SupervisorClient:
+        """Start the process and wait until it listens; StartError if it does not.
+
+        Call it from the main thread: a stopped supervisor is woken when the thread that started it ends.
+        The calling process becomes a subreaper, so that whatever a killed supervisor leaves falls to it.
+        """
+        linux.become_subreaper()
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+            raise StartError("SIGCHLD is ignored, so exit statuses would be lost", hint="set it to SIG_DFL")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        kept = [] if self._lock_fd is None else [self._lock_fd]
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-X", "utf8", _PROGRAM, *map(str, [theirs.fileno(), *kept])],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), *kept],
+                # The daemon's environment holds secrets; an unusual interpreter may need its libraries.
+                env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
+            )
+        self._sock = ours
+        self._longest = wire.widen(ours)
+        ours.settimeout(_SEND_WITHIN)
+        threading.Thread(target=self._read, name="supervisor-reader", daemon=True).start()
+        self._send(
+            {
+                "type": "hello",
+                "node": self.node,
+                "state_dir": str(self.state_dir.absolute()),
+                "cgroup": self._cgroup,
+            }
+        )
+        if not self._ready.wait(_READY_WITHIN) or self._gone.is_set():
+            self.kill()
+            raise StartError("the supervisor process did not come up")
+        return self
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process id."""
+        return self._process.pid
+
+    @property
+    def gone(self) -> bool:
+        """The process has ended and been reaped."""
+        return self._gone.is_set()
+
+    @property
+    def answered_at(self) -> float:
+        """Monotonic time of the last message from the supervisor (of its start, before the first)."""
+        return self._answered_at
+
+    def start(
+        self, spec: ChildSpec, *, output_fd: int, stdin_fd: int | None = None, channel_fd: int | None = None
+    ) -> None:
+        """Ask for a child; `Started` or `SpawnFailed` follows, in any case exactly one final event.
+
+        stdin is /dev/null unless given; a channel becomes descriptor 3 of the child. The descriptors stay
+        the caller's, who may close them at once. InvalidInput when arguments and environment are too large
+        to be sent or contain NUL.
+        """
+        fds = {"stdin": stdin_fd, "output": output_fd, "channel": channel_fd}
+        given = {name: fd for name, fd in fds.items() if fd is not None}
+        message = {
+            "type": "start",
+            "run": spec.run,
+            "attempt": spec.attempt,
+            "node": spec.node,
+            "argv": list(spec.argv),
+            "cwd": spec.cwd,
+            "env": dict(spec.env),
+            "kill_after": spec.kill_after,
+            "leftovers": spec.leftovers,
+            "user": spec.user and [spec.user.uid, spec.user.gid, list(spec.user.groups)],
+            "limits": spec.limits
+            and {"memory": spec.limits.memory, "tasks": spec.limits.tasks, "nice": spec.limits.nice},
+            "fds": list(given),
+        }
+        if not spec.argv or not spec.argv[0]:
+            raise InvalidInput("the command is empty")
+        if any("\0" in text for text in (*spec.argv, spec.cwd, *spec.env, *spec.env.values())):
+            raise InvalidInput("command, work directory and environment cannot contain NUL")
+        if any("=" in name or not name for name in spec.env):
+            raise InvalidInput("the name of an environment variable cannot be empty or contain '='")
+        self._send(message, list(given.values()))
+
+    def end(self, run: str, why: str, kill_after: float) -> None:
+        """TERM now, KILL after `kill_after` seconds, to everything of the run; `Exited` follows when all is
+        gone.
+
+        `why` (timeout, cancel, lost, replaced, drain …) is what the exit then means. Nothing happens if the
+        run is over already; its `Exited` is on the way.
+        """
+        self._send({"type": "end", "run": run, "why": why, "kill_after": kill_after})
+
+    def signal(self, run: str, number: int) -> None:
+        """Send a signal to the main process alone."""
+        self._send({"type": "signal", "run": run, "signal": int(number)})
+
+    def trust(self, term_at: float | None, kill_at: float | None) -> None:
+        """Extend the trust: TERM and KILL for everything at these instants of CLOCK_BOOTTIME, in seconds.
+
+        None, None = as long as this socket lives. Until the first call every start is refused.
+        """
+        self._send({"type": "trust", "node": self.node, "term_at": term_at, "kill_at": kill_at})
+
+    def settled(self, run: str, attempt: int) -> None:
+        """The exit of this attempt is recorded; without this it is left in the exits file for the next
+        daemon.
+        """
+        self._send({"type": "settled", "run": run, "attempt": attempt})
+
+    def ping(self) -> None:
+        """Ask for an answer; it moves `answered_at`."""
+        self._send({"type": "ping", "n": next(self._numbers)})
+
+    def kill(self) -> None:
+        """SIGKILL to a supervisor that is silent. `SupervisorGone` follows; what it owned falls to this
+        process.
+        """
+        self._process.kill()
+
+    def close(self, timeout: float = 15.0) -> bool:
+        """Ask it to end everything and exit (TERM, KILL after 5 s); events arrive until then. False if it
+        stayed.
+        """
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_WR)
+        return self._gone.wait(timeout)
+
+    def _send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        packet = wire.encode(message)
+        if len(packet) > self._longest:
+            raise InvalidInput(
+                f"command and environment take {len(packet):,} bytes, more than the {self._longest:,} that fit",
+                hint="pass large data in a file",
+            )
+        until = time.monotonic() + _SEND_WITHIN
+        with self._sending:
+            while True:
+                try:
+                    wire.send(self._sock, packet, fds)
+                    return
+                except TimeoutError:
+                    raise Unavailable("the supervisor does not read") from None
+                except OSError as error:
+                    # Too many descriptors are on their way; the supervisor is taking them.
+                    if error.errno != errno.ETOOMANYREFS or time.monotonic() > until:
+                        raise Unavailable(f"the supervisor is gone: {error.strerror}") from None
+                time.sleep(0.005)
+
+    def _read(self) -> None:
+        buffer = wire.buffer()
+        reason = "its socket closed"
+        self._reading = self._sock.dup()
+        self._reading.settimeout(None)
+        while True:
+            try:
+                received = wire.receive(self._reading, buffer)
+            except (OSError, wire.Broken) as error:
+                reason, received = str(error), None
+            if received is None:
+                break
+            self._answered_at = time.monotonic()
+            event = _event(received[0])
+            if event is not None:
+                self._tell(event)
+            elif received[0]["type"] == "ready":
+                self._ready.set()
+        status = self._process.wait()
+        self._reading.close()
+        self._gone.set()
+        self._ready.set()
+        self._tell(SupervisorGone(self._process.pid, f"{reason}, status {status}"))
+
+    def _tell(self, event: Event) -> None:
+        try:
+            self._on_event(event)
+        except Exception:
+            _log.exception("handling %s failed", event)
+
+
+def _event(message: wire.Message) -> Event | None:
+    kind = message["type"]
+    values = {name: value for name, value in message.items() if name != "type"}
+    if kind == "started":
+        return Started(**values)
+    if kind == "failed":
+        return SpawnFailed(**values)
+    if kind == "exited":
+        return Exited(**values)
+    return None

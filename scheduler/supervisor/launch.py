@@ -1,0 +1,167 @@
+"""What happens between fork and exec.
+
+The supervisor forks (a process this small forks in a fraction of a millisecond, and fork, unlike vfork and
+posix_spawn, does not wait for the exec), so a work directory or program on a stalled file system holds up
+only the child that needs it. Success is the end of a close-on-exec pipe; failure is a line `stage errno` in
+it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import signal
+import time
+from typing import Any, NoReturn
+
+from scheduler.supervisor import linux
+from scheduler.supervisor.cgroup import Cgroup
+from scheduler.supervisor.marks import Marks
+
+CHANNEL_FD = 3
+BUSY_FOR = 2.0  # seconds for which a program that is still being written is tried again
+_OOM_STEP = 500
+
+
+class Launcher:
+    """Starts children of the calling process, which must have one thread and 0, 1, 2 open."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._own_pid = os.getpid()
+        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
+            self._oom = min(1000, int(file.read()) + _OOM_STEP)
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if self._files[0] != self._files[1]:
+            # A burst of starts brings many descriptors at once; children get the former limit back.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._files[1], self._files[1]))
+        self._most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    def start(
+        self, order: dict[str, Any], fds: dict[str, int], slot: int, cgroup: Cgroup | None
+    ) -> tuple[int, int]:
+        """The new child's number and the descriptor that tells how its exec went; OSError if fork fails."""
+        tell, told = os.pipe2(os.O_CLOEXEC)
+        try:
+            os.set_blocking(tell, False)
+            pid = os.fork()
+        except OSError:
+            os.close(tell)
+            os.close(told)
+            raise
+        if pid == 0:
+            self._become(order, fds, slot, cgroup, told)
+        os.close(told)
+        return pid, tell
+
+    def _become(
+        self, order: dict[str, Any], fds: dict[str, int], slot: int, cgroup: Cgroup | None, told: int
+    ) -> NoReturn:
+        stage, number = "fork", 0
+        try:
+            os.setsid()
+            linux.signal_on_parent_death(signal.SIGKILL)
+            if os.getppid() != self._own_pid:
+                os._exit(127)
+            told = self._arrange(fds, told)
+            _default_signals()
+            self._confine(slot, cgroup)
+            stage = "limits"
+            limits = order.get("limits") or {}
+            if limits.get("nice") is not None:
+                os.setpriority(os.PRIO_PROCESS, 0, limits["nice"])
+            stage = "user"
+            if order.get("user") is not None:
+                uid, gid, groups = order["user"]
+                os.setgroups(groups)
+                os.setresgid(gid, gid, gid)
+                os.setresuid(uid, uid, uid)
+                # Changing the user clears it.
+                linux.signal_on_parent_death(signal.SIGKILL)
+            stage = "limits"
+            _limit(resource.RLIMIT_AS, limits.get("memory"))
+            _limit(resource.RLIMIT_NPROC, limits.get("tasks"))
+            stage = "cwd"
+            os.chdir(order["cwd"])
+            stage = "exec"
+            _execute(order["argv"], order["env"])
+        except OSError as error:
+            number = error.errno or errno.EINVAL
+        except BaseException:
+            number = errno.EINVAL
+        finally:
+            try:
+                os.write(told, f"{stage} {number}".encode("ascii"))
+            finally:
+                os._exit(127)
+
+    def _arrange(self, fds: dict[str, int], told: int) -> int:
+        """Put descriptors where the child expects them and close all others; the place to which `told`
+        went.
+        """
+        # First all of them out of the way, `told` last and thus highest, then each to its place.
+        high = {name: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for name, fd in fds.items()}
+        told = fcntl.fcntl(told, fcntl.F_DUPFD_CLOEXEC, max([10, *high.values()]) + 1)
+        os.dup2(high.get("stdin", self._null), 0)
+        os.dup2(high["output"], 1)
+        os.dup2(high["output"], 2)
+        first = CHANNEL_FD
+        if "channel" in high:
+            os.dup2(high["channel"], CHANNEL_FD)
+            first += 1
+        os.closerange(first, told)
+        os.closerange(told + 1, self._most_files)
+        return told
+
+    def _confine(self, slot: int, cgroup: Cgroup | None) -> None:
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(descriptor, str(self._oom).encode("ascii"))
+        os.close(descriptor)
+        if cgroup is not None:
+            cgroup.join()
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
+        self._marks.put_on(slot)
+
+
+def _default_signals() -> None:
+    """As after a fresh start: nothing ignored, nothing blocked. What came meanwhile is delivered now."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def _limit(kind: int, value: int | None) -> None:
+    if value is not None:
+        hard = resource.getrlimit(kind)[1]
+        if hard != resource.RLIM_INFINITY:
+            value = min(value, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _execute(argv: list[str], env: dict[str, str]) -> NoReturn:
+    """Exec in the order of PATH; a busy text file is tried again for `BUSY_FOR` seconds."""
+    name = argv[0]
+    if "/" in name:
+        candidates = [name]
+    else:
+        candidates = [os.path.join(folder or ".", name) for folder in env.get("PATH", os.defpath).split(":")]
+    until = time.monotonic() + BUSY_FOR
+    seen = errno.ENOENT
+    index = 0
+    while index < len(candidates):
+        try:
+            os.execve(candidates[index], argv, env)  # noqa: S606
+        except OSError as error:
+            if error.errno == errno.ETXTBSY and time.monotonic() < until:
+                time.sleep(0.02)
+                continue
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+                raise
+            if error.errno == errno.EACCES:
+                seen = errno.EACCES
+        index += 1
+    raise OSError(seen, os.strerror(seen), name)

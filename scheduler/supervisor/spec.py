@@ -1,0 +1,104 @@
+"""What the daemon asks the supervisor for, and what it hears from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Whom a child runs as: resolved ids, because names may need a network."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`memory` in bytes of address space, `tasks` processes of the child's user (not enforced for root),
+    `nice`.
+    """
+
+    memory: int | None = None
+    tasks: int | None = None
+    nice: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """One attempt to start. `env` is the whole environment; `kill_after` is in seconds.
+
+    `argv[0]` without a slash is looked up in the PATH of `env`. With leftovers "keep" what outlives a main
+    process that exits by itself is left alone; a run that is ended is always ended as a whole.
+    """
+
+    run: str
+    attempt: int
+    node: str
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    kill_after: float = 30.0
+    leftovers: Literal["end", "keep"] = "end"
+    user: User | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The program has been executed."""
+
+    run: str
+    attempt: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnFailed:
+    """No program was executed. `stage` is one of `refused fork limits user cwd exec`; `errno` is 0 for
+    `refused`.
+
+    `diagnose.explain` makes one sentence of it.
+    """
+
+    run: str
+    attempt: int
+    stage: str
+    errno: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The run is over and nothing of it is left, unless it was to be kept.
+
+    One of `code` and `signal` is set; neither, when the run was ended before its program was executed.
+    `why` is the reason given to `end`, or "lost", when the main process exited after we had signalled it:
+    the exit then means that, whatever its code. `left` counts the processes besides the main one that had
+    to be ended. `usage` has `user` and `system` seconds and `max_rss` bytes. `ended_at` is the main
+    process's end in seconds since 1970.
+    """
+
+    run: str
+    attempt: int
+    node: str
+    code: int | None
+    signal: int | None
+    why: str | None
+    left: int
+    usage: Mapping[str, float] = field(default_factory=dict)
+    ended_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisorGone:
+    """The supervisor has ended and been reaped; call `orphans.end_orphans` before anything counts as lost."""
+
+    pid: int
+    reason: str
+
+
+Event = Started | SpawnFailed | Exited | SupervisorGone
