@@ -38,7 +38,11 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never step; for time-outs and trust."""
+        """Seconds that never step; for time-outs."""
+        ...
+
+    def boottime(self) -> float:
+        """Seconds that never step and go on while the machine sleeps; for trust."""
         ...
 
 
@@ -290,7 +294,9 @@ class Runs(Protocol):
         """Moves everything stored in clock time (not_before, refill times) by `step`."""
         ...
 
-    def prune(self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
+    def prune(
+        self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int
+    ) -> int:
         """Deletes old finished runs, skips and outputs of one job into day summaries, moves `pruned_before`; the number
         of rows, `limit` at most. Never unfinished runs, dead letters, the last success and failure."""
         ...
@@ -378,6 +384,24 @@ class Attempts(Protocol):
 
     def left_behind(self) -> list[tuple[str, int]]:
         """(run, attempt) of which something lies on disk and that this process did not start."""
+        ...
+
+
+class Switch(Protocol):
+    """The dead man's switch: the supervisor, as the beats see it."""
+
+    def trust(self, term_at: float | None, kill_at: float | None) -> None:
+        """Children live until these instants of CLOCK_BOOTTIME (seconds); None: as long as the daemon lives."""
+        ...
+
+    def ping(self) -> None: ...
+
+    def silent_for(self) -> float:
+        """Seconds since its last answer."""
+        ...
+
+    def kill(self) -> None:
+        """Ends a supervisor that no longer answers."""
         ...
 
 
