@@ -106,9 +106,7 @@ def default_state_dir(environ: Mapping[str, str]) -> str:
     return str(Path(base) / "schedulerd")
 
 
-def _lookup(
-    setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], problems: list[str]
-) -> str:
+def _lookup(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], problems: list[str]) -> str:
     flag = flags.get(setting.name)
     if flag is not None:
         return flag

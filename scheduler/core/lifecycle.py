@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from scheduler.core.model import FailReason, Job, OnLost, Retries, Run, Status
@@ -23,9 +24,7 @@ def wait_before(retries: Retries, failures: int) -> timedelta | None:
     if failures > retries.limit:
         return None
     exponent = min(failures - 1, 64)
-    seconds = min(
-        retries.delay.total_seconds() * retries.backoff**exponent, retries.max_delay.total_seconds()
-    )
+    seconds = min(retries.delay.total_seconds() * retries.backoff**exponent, retries.max_delay.total_seconds())
     return timedelta(seconds=seconds)
 
 
@@ -33,107 +32,62 @@ def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: f
     """What becomes of `run` after an attempt that ended with `outcome`.
 
     `job` is the definition in force (None: the job was removed, nothing is tried again). `random` in [0, 1) spreads
-    retries, upwards only.
+    retries, upwards only. A run that somebody asked to cancel is tried no further, whatever its attempt came to.
     """
-    assert run.node is not None
+    if run.cancel is not None and not isinstance(outcome, Succeeded):
+        return replace(_facts(run, outcome), status=Status.CANCELED, attempt_outcome="canceled", reason=run.cancel)
+    facts = _facts(run, outcome)
     match outcome:
         case Succeeded():
-            return _close(
-                run,
-                Status.COMPLETED,
-                "completed",
-                result=outcome.result,
-                exit_code=outcome.exit_code,
-                left=outcome.left,
-            )
+            return replace(facts, status=Status.COMPLETED, attempt_outcome="completed")
         case Canceled():
-            return _close(
-                run,
-                Status.CANCELED,
-                "canceled",
-                reason=outcome.why,
-                exit_code=outcome.exit_code,
-                signal=outcome.signal,
-                left=outcome.left,
-            )
+            return replace(facts, status=Status.CANCELED, attempt_outcome="canceled", reason=outcome.why)
         case GivenBack(started=False):
-            return _again(run, None, now)
+            return replace(facts, not_before=now)
         case GivenBack():
-            return _lost(run, job, now, counted=False, error="its node was stopped before it ended")
+            return _lost(run, replace(facts, error="its node was stopped before it ended"), job, now)
         case Snoozed():
-            return _again(run, "snoozed", now + outcome.delay, error=outcome.error)
+            return replace(facts, attempt_outcome="snoozed", not_before=now + outcome.delay)
         case Failed(reason=FailReason.LOST):
-            return _lost(run, job, now, counted=True, error=outcome.error)
+            return _lost(run, replace(facts, lost=run.lost + 1), job, now)
         case Failed():
-            return _failed(run, outcome, job, now, random)
+            return _failed(run, facts, outcome, job, now, random)
 
 
-def _failed(run: Run, outcome: Failed, job: Job | None, now: datetime, random: float) -> Settlement:
-    failures = run.failures + 1
-    details = {
-        "reason": str(outcome.reason),
-        "error": outcome.error,
-        "exit_code": outcome.exit_code,
-        "signal": outcome.signal,
-        "left": outcome.left,
-    }
-    wait = None
-    if job is not None and outcome.retryable and run.cancel is None:
-        wait = wait_before(job.payload_retries if run.has_payload else job.retries, failures)
-    if wait is None:
-        status = Status.FAILED if run.cancel is None else Status.CANCELED
-        return _close(run, status, str(outcome.reason), failures=failures, **details)
-    wait = max(wait * (1 + JITTER * random), outcome.not_sooner or timedelta(0))
-    return _again(run, str(outcome.reason), now + wait, failures=failures, **details)
-
-
-def _lost(run: Run, job: Job | None, now: datetime, *, counted: bool, error: str) -> Settlement:
-    lost = run.lost + (1 if counted else 0)
-    reason = str(FailReason.LOST)
-    if run.cancel is not None:
-        return _close(run, Status.CANCELED, reason, lost=lost, reason=run.cancel, error=error)
-    if job is None or job.on_lost is OnLost.FAIL or lost >= LOST_LIMIT:
-        return _close(run, Status.FAILED, reason, lost=lost, reason=reason, error=error)
-    not_before = now if lost <= 1 else now + LOST_WAIT
-    return _again(run, reason, not_before, lost=lost, error=error)
-
-
-def _close(
-    run: Run, status: Status, attempt_outcome: str, *, failures: int | None = None, lost: int | None = None, **details: object
-) -> Settlement:
-    return _settlement(run, status, attempt_outcome, None, failures, lost, details)
-
-
-def _again(
-    run: Run,
-    attempt_outcome: str | None,
-    not_before: datetime,
-    *,
-    failures: int | None = None,
-    lost: int | None = None,
-    **details: object,
-) -> Settlement:
-    return _settlement(run, Status.PENDING, attempt_outcome, not_before, failures, lost, details)
-
-
-def _settlement(
-    run: Run,
-    status: Status,
-    attempt_outcome: str | None,
-    not_before: datetime | None,
-    failures: int | None,
-    lost: int | None,
-    details: dict[str, object],
-) -> Settlement:
+def _facts(run: Run, outcome: Outcome) -> Settlement:
+    """The settlement of an attempt that changes nothing yet: back to PENDING, with what the outcome says of it."""
     assert run.node is not None
     return Settlement(
         run=run.id,
         node=run.node,
         fence=run.fence,
-        status=status,
-        attempt_outcome=attempt_outcome,
-        not_before=not_before,
-        failures=run.failures if failures is None else failures,
-        lost=run.lost if lost is None else lost,
-        **details,  # type: ignore[arg-type]
+        status=Status.PENDING,
+        attempt_outcome=None,
+        failures=run.failures,
+        lost=run.lost,
+        error=outcome.error if isinstance(outcome, Failed | Snoozed) else None,
+        exit_code=outcome.exit_code if isinstance(outcome, Succeeded | Failed | Canceled) else None,
+        signal=outcome.signal if isinstance(outcome, Failed | Canceled) else None,
+        result=outcome.result if isinstance(outcome, Succeeded) else None,
+        left=outcome.left if isinstance(outcome, Succeeded | Failed | Canceled) else 0,
     )
+
+
+def _failed(run: Run, facts: Settlement, outcome: Failed, job: Job | None, now: datetime, random: float) -> Settlement:
+    reason = str(outcome.reason)
+    facts = replace(facts, attempt_outcome=reason, reason=reason, failures=run.failures + 1)
+    wait = None
+    if job is not None and outcome.retryable:
+        wait = wait_before(job.payload_retries if run.has_payload else job.retries, facts.failures)
+    if wait is None:
+        return replace(facts, status=Status.FAILED)
+    wait = max(wait * (1 + JITTER * random), outcome.not_sooner or timedelta(0))
+    return replace(facts, not_before=now + wait)
+
+
+def _lost(run: Run, facts: Settlement, job: Job | None, now: datetime) -> Settlement:
+    reason = str(FailReason.LOST)
+    facts = replace(facts, attempt_outcome=reason, reason=reason)
+    if job is None or job.on_lost is OnLost.FAIL or facts.lost >= LOST_LIMIT:
+        return replace(facts, status=Status.FAILED)
+    return replace(facts, not_before=now if facts.lost <= 1 else now + LOST_WAIT)

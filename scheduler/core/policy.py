@@ -48,13 +48,9 @@ class Excuse:
     detail: str
 
 
-def excuses(
-    pauses: Iterable[Pause], blackouts: Iterable[Blackout], first: datetime, last: datetime
-) -> list[Excuse]:
+def excuses(pauses: Iterable[Pause], blackouts: Iterable[Blackout], first: datetime, last: datetime) -> list[Excuse]:
     """Pauses and blackouts that touch `[first, last]`, cut to it, ascending, without overlaps; a pause wins."""
-    paused = [
-        Excuse(pause.start, pause.until or last + _TICK, SkipReason.PAUSED, pause.reason) for pause in pauses
-    ]
+    paused = [Excuse(pause.start, pause.until or last + _TICK, SkipReason.PAUSED, pause.reason) for pause in pauses]
     black = [
         Excuse(start, end, SkipReason.BLACKOUT, blackout.reason)
         for blackout in blackouts
@@ -112,9 +108,7 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
     cursor = first
     for excuse in excuses(due.pauses, job.blackouts, first, now):
         open_stretches.append((cursor, excuse.start - _TICK))
-        entries.extend(
-            _skip(job, schedule, excuse.start, excuse.end - _TICK, excuse.reason, detail=excuse.detail)
-        )
+        entries.extend(_skip(job, schedule, excuse.start, excuse.end - _TICK, excuse.reason, detail=excuse.detail))
         cursor = excuse.end
     open_stretches.append((cursor, now))
     open_stretches = [(a, b) for a, b in open_stretches if a <= b]
@@ -129,9 +123,7 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
         runs = _caught_up(job, schedule, open_stretches, newest, now, due_now=due_now)
         missed_until = runs[0].instant if runs else newest + (timedelta(0) if due_now else _TICK)
         for a, b in open_stretches:
-            entries.extend(
-                _skip(job, schedule, a, min(b, missed_until - _TICK), SkipReason.MISSED, detail="")
-            )
+            entries.extend(_skip(job, schedule, a, min(b, missed_until - _TICK), SkipReason.MISSED, detail=""))
         entries.extend(runs)
         if due_now:
             entry, cancel = _judge_overlap(job, newest, others)
@@ -189,9 +181,7 @@ def _judge_overlap(
         in_line = [
             one
             for one in unfinished
-            if one.status is Status.PENDING
-            and one.attempt == 0
-            and one.cause in (Cause.SCHEDULE, Cause.CATCH_UP)
+            if one.status is Status.PENDING and one.attempt == 0 and one.cause in (Cause.SCHEDULE, Cause.CATCH_UP)
         ]
         if in_line:
             return _overlap_skip(job, instant, in_line[0]), ()

@@ -1,0 +1,51 @@
+"""What follows the end of attempts, in the transaction that writes it: locks, follow-up runs, deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from scheduler.core.ids import new_id
+from scheduler.core.model import Cause, Job, NewRun, Run, Status
+from scheduler.core.ports import Settlement, Transaction
+from scheduler.engine.deadlines import refresh_deadlines
+from scheduler.engine.in_force import InForce
+
+
+def settle_all(
+    tx: Transaction,
+    in_force: InForce,
+    settlements: Sequence[Settlement],
+    now: datetime,
+    *,
+    orphans: bool = False,
+) -> list[Run]:
+    """Settles, gives every `after` subscriber its run, refreshes the deadlines; the runs that changed."""
+    runs = tx.runs.settle(settlements, now, orphans=orphans)
+    configuration = in_force.current.configuration
+    follow_ups = [
+        _follow_up(job, run, now)
+        for run in runs
+        if run.status.final
+        for job in configuration.jobs.values()
+        if job.after is not None and job.enabled and job.after.job == run.job and job.after.on is run.status
+    ]
+    if follow_ups:
+        tx.runs.insert(follow_ups)
+    completed = {run.job for run in runs if run.status is Status.COMPLETED}
+    refresh_deadlines(tx, [configuration.jobs[name] for name in completed if name in configuration.jobs], now)
+    return runs
+
+
+def _follow_up(job: Job, run: Run, now: datetime) -> NewRun:
+    return NewRun(
+        id=new_id(),
+        job=job.name,
+        key=f"after:{run.id}",
+        cause=Cause.AFTER,
+        created_at=now,
+        queue=job.queue,
+        priority=job.priority,
+        lock=job.lock,
+        payload={"schema": 1, "run": run.id, "job": run.job, "status": str(run.status), "result": run.result},
+    )

@@ -1,0 +1,129 @@
+"""Beats: how a node keeps its right to hold runs, and how it notices that another has lost it.
+
+A node raises a counter in its row. Nobody compares wall clocks: another node declares it dead only after it has itself
+seen the same beat for that node's whole lease on its own monotonic clock. The children of a node live only as long
+as its trust: until 75 % (TERM) and 90 % (KILL) of the lease, counted from before the last successful renewal was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from scheduler.core.errors import Unavailable
+from scheduler.core.ports import Bus, Clock, Store, Switch
+from scheduler.engine.in_force import InForce
+
+log = structlog.get_logger("engine")
+
+TERM_SHARE = 0.75
+KILL_SHARE = 0.90
+LONGEST_INTERVAL = 10.0
+"""Seconds between two beats, however long the lease is."""
+LONGEST_SILENCE = 10.0
+"""Seconds after which a supervisor that does not answer counts as dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    beat: int
+    since: float
+
+
+class Beats:
+    """`lease` None: the state directory's lock is the lease (SQLite); children then live as long as the daemon.
+
+    `on_dead` is called once when this node finds itself declared dead. A beat is raised only if the supervisor has
+    answered since the one before."""
+
+    def __init__(
+        self,
+        store: Store,
+        in_force: InForce,
+        bus: Bus,
+        clock: Clock,
+        switch: Callable[[], Switch],
+        node: Callable[[], str],
+        lease: timedelta | None,
+        on_dead: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._in_force = in_force
+        self._bus = bus
+        self._clock = clock
+        self._switch = switch
+        self._node = node
+        self._lease = lease
+        self._on_dead = on_dead
+        longest = LONGEST_INTERVAL if lease is None else min(LONGEST_INTERVAL, lease.total_seconds() / 6)
+        self._interval = longest
+        self._silence = LONGEST_SILENCE if lease is None else min(LONGEST_SILENCE, lease.total_seconds() / 3)
+        self._next = self._clock.monotonic()
+        self._seen: dict[str, Seen] = {}
+        self.offset = 0.0
+        """Seconds that the database's clock is ahead of this machine's."""
+
+    def tick(self, now: datetime) -> int:
+        """Beats if it is time, and looks after the others; 1 if a beat was raised."""
+        switch = self._switch()
+        silent = switch.silent_for()
+        if silent > self._silence:
+            log.error("supervisor_silent", seconds=round(silent, 1))
+            switch.kill()
+            return 0
+        try:
+            switch.ping()
+        except Unavailable:
+            return 0  # It has gone; who watches it puts another in its place.
+        if self._clock.monotonic() < self._next or silent > self._interval:
+            return 0
+        raised = self._renew(switch, now)
+        self._next = self._clock.monotonic() + self._interval
+        if raised and self._lease is not None:
+            self._watch_others(now)
+        return int(raised)
+
+    def _renew(self, switch: Switch, now: datetime) -> bool:
+        before = self._clock.boottime()
+        self.offset = (now - self._clock.now()).total_seconds()
+        with self._store.begin() as tx:
+            alive = tx.nodes.renew(
+                self._node(), now, generation=self._in_force.current.generation, clock_offset=self.offset
+            )
+        if not alive:
+            log.error("declared_dead", node=self._node())
+            self._on_dead()
+            return False
+        self.extend_trust(switch, before)
+        return True
+
+    def extend_trust(self, switch: Switch, before: float) -> None:
+        """`before`: CLOCK_BOOTTIME from before the renewal (or registration) was sent."""
+        if self._lease is None:
+            switch.trust(None, None)
+            return
+        lease = self._lease.total_seconds()
+        switch.trust(before + TERM_SHARE * lease, before + KILL_SHARE * lease)
+
+    def _watch_others(self, now: datetime) -> None:
+        monotonic = self._clock.monotonic()
+        with self._store.read() as tx:
+            nodes = tx.nodes.all()
+        present: dict[str, Seen] = {}
+        for node in nodes:
+            if node.id == self._node() or node.state not in ("live", "stopping") or node.lease is None:
+                continue
+            seen = self._seen.get(node.id)
+            if seen is None or seen.beat != node.beat:
+                seen = Seen(node.beat, monotonic)
+            present[node.id] = seen
+            if monotonic - seen.since >= node.lease.total_seconds():
+                with self._store.begin() as tx:
+                    dead = tx.nodes.declare_dead(node.id, seen.beat, now)
+                if dead:
+                    log.warning("node_dead", node=node.id, host=node.host)
+                    self._bus.publish("node.dead", node=node.id, host=node.host, by=self._node())
+        self._seen = present

@@ -1,0 +1,78 @@
+"""The keeper: what has to be put in order again and again, whoever caused it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+
+from scheduler.core.ports import Attempts, Bus, Clock, Store
+from scheduler.engine.in_force import InForce
+from scheduler.engine.orphans import close_orphans
+
+log = structlog.get_logger("engine")
+
+STEP = timedelta(seconds=1)
+"""A clock that moves this much against the monotonic one between two ticks was set."""
+REPORT_INTERVAL = 2.0
+"""Seconds between two looks at what running work reports."""
+STEPS = "clock_steps"
+"""Counts the steps of the database's clock that were dealt with, over all nodes."""
+
+
+class Keeper:
+    """`follow` loads a newer generation if there is one."""
+
+    def __init__(
+        self,
+        store: Store,
+        in_force: InForce,
+        bus: Bus,
+        clock: Clock,
+        attempts: Attempts,
+        follow: Callable[[datetime], None],
+    ) -> None:
+        self._store = store
+        self._in_force = in_force
+        self._bus = bus
+        self._clock = clock
+        self._attempts = attempts
+        self._follow = follow
+        self._last: tuple[datetime, float, str | None] | None = None
+        self._reported = clock.monotonic()
+
+    def tick(self, now: datetime) -> int:
+        """Follows the configuration in force, notices clock steps, closes lost runs, ships reports."""
+        self._follow(now)
+        self._notice_step(now)
+        closed = close_orphans(self._store, self._in_force, self._bus, now)
+        self._ship_reports()
+        return closed
+
+    def _notice_step(self, now: datetime) -> None:
+        """Everything stored in clock time moves with a step of the database's clock, once over all nodes: the node
+        whose compare-and-set on the number of steps succeeds does it."""
+        monotonic = self._clock.monotonic()
+        with self._store.read() as tx:
+            steps = tx.generations.value(STEPS)
+        if self._last is not None:
+            before, then, known = self._last
+            step = (now - before) - timedelta(seconds=monotonic - then)
+            if abs(step) > STEP and steps == known:
+                with self._store.begin() as tx:
+                    if tx.generations.swap_value(STEPS, known, str(int(known or "0") + 1)):
+                        tx.runs.shift_clock(step, now)
+                        steps = str(int(known or "0") + 1)
+                log.warning("clock_stepped", seconds=round(step.total_seconds(), 3))
+                self._bus.publish("clock.stepped", seconds=step.total_seconds())
+        self._last = (now, monotonic, steps)
+
+    def _ship_reports(self) -> None:
+        if self._clock.monotonic() - self._reported < REPORT_INTERVAL:
+            return
+        self._reported = self._clock.monotonic()
+        reports = self._attempts.reports()
+        if reports:
+            with self._store.begin() as tx:
+                tx.runs.report(reports)

@@ -1,0 +1,66 @@
+"""One loop of the engine: a tick that is never entered twice, can be asked for at any time, and never dies."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from scheduler.core.errors import Unavailable
+
+log = structlog.get_logger("engine")
+
+
+class Loop:
+    """Runs `tick(now)` when told to. A request that comes during a tick is honoured right after it.
+
+    An exception ends the tick, not the loop: it is logged, counted in `errors`, and the next request tries again.
+    `turned_at` is the monotonic time at which a tick last ended well.
+    """
+
+    def __init__(self, name: str, tick: Callable[[datetime], int], now: Callable[[], datetime]) -> None:
+        self.name = name
+        self._tick = tick
+        self._now = now
+        self._guard = threading.Lock()
+        self._requested = threading.Event()
+        self.turned_at = time.monotonic()
+        self.last_seconds = 0.0
+        self.errors = 0
+        self._ailing: str | None = None
+
+    def run(self) -> None:
+        """Ticks until no request is left; returns at once if another thread is doing that."""
+        self._requested.set()
+        while self._requested.is_set() and self._guard.acquire(blocking=False):
+            try:
+                self._requested.clear()
+                self._turn()
+            finally:
+                self._guard.release()
+
+    def _turn(self) -> None:
+        begun = time.monotonic()
+        try:
+            self._tick(self._now())
+        except Unavailable as error:
+            self.errors += 1
+            self._complain(str(error))
+        except Exception:
+            self.errors += 1
+            log.exception("loop_failed", loop=self.name)
+        else:
+            self.turned_at = time.monotonic()
+            if self._ailing is not None:
+                log.info("loop_recovered", loop=self.name)
+                self._ailing = None
+        self.last_seconds = time.monotonic() - begun
+
+    def _complain(self, reason: str) -> None:
+        """An outage is said once, not every second."""
+        if reason != self._ailing:
+            log.warning("loop_waits", loop=self.name, reason=reason)
+            self._ailing = reason

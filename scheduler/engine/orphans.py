@@ -1,0 +1,75 @@
+"""Closes the runs of nodes that are dead or stopped: each attempt ends as lost, and its run goes on elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import structlog
+
+from scheduler.core.lifecycle import settle
+from scheduler.core.model import FailReason, Run
+from scheduler.core.outcome import Failed, Outcome
+from scheduler.core.ports import Bus, Store
+from scheduler.engine.aftermath import settle_all
+from scheduler.engine.in_force import InForce
+
+log = structlog.get_logger("engine")
+
+BATCH = 500
+
+LOST = Failed(FailReason.LOST, "its node died before it ended")
+
+
+def close_orphans(
+    store: Store,
+    in_force: InForce,
+    bus: Bus,
+    now: datetime,
+    known: Mapping[tuple[str, int], Outcome] | None = None,
+    of_node: Callable[[str], bool] = lambda _: True,
+) -> int:
+    """Settles every RUNNING run of dead or stopped nodes; the number.
+
+    `known`: what is known to have become of (run, attempt), from what a former supervisor left; only the rest is lost.
+    """
+    closed = 0
+    known = known or {}
+    while True:
+        with store.begin() as tx:
+            orphans = [run for run in tx.runs.orphaned(BATCH) if run.node is not None and of_node(run.node)]
+            if not orphans:
+                return closed
+            decided = [
+                settle(run, known.get((run.id, run.attempt), LOST), in_force.job(run.job), now, 0.0) for run in orphans
+            ]
+            after = settle_all(tx, in_force, decided, now, orphans=True)
+        nodes = {run.id: run.node for run in orphans}
+        for run in after:
+            _announce(bus, run, nodes[run.id], lost=(run.id, run.attempt) not in known)
+        closed += len(after)
+        if not after or len(orphans) < BATCH:
+            return closed
+
+
+def _announce(bus: Bus, run: Run, node: str | None, *, lost: bool) -> None:
+    if lost:
+        log.warning(
+            "run_lost",
+            job_name=run.job,
+            run_id=run.id,
+            attempt=run.attempt,
+            node=node,
+            status=str(run.status),
+        )
+        bus.publish("run.lost", run=run.id, job=run.job, attempt=run.attempt, node=node)
+    bus.publish(
+        "run.settled",
+        run=run.id,
+        job=run.job,
+        attempt=run.attempt,
+        status=str(run.status),
+        reason=run.reason,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+    )

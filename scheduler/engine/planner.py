@@ -1,0 +1,191 @@
+"""The planner: turns owed instants into runs and skips, and moves `next_due_at`, in one transaction per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from itertools import groupby
+
+import structlog
+
+from scheduler.core.errors import Unavailable
+from scheduler.core.ids import new_id
+from scheduler.core.model import Configuration, Job, NewRun, Run, Skip, SkipReason
+from scheduler.core.policy import Plan, PlannedRun, plan
+from scheduler.core.ports import Advance, Bus, Claim, Due, Store, Transaction
+from scheduler.core.stamp import to_text
+from scheduler.engine.deadlines import refresh_deadlines
+from scheduler.engine.in_force import InForce
+
+log = structlog.get_logger("engine")
+
+BATCH = 500
+"""Jobs per transaction: bounds how long one holds the database."""
+
+
+class Planner:
+    """`claim` says what this node could run right now (None: nothing), `hand_over` gets what was claimed."""
+
+    def __init__(
+        self,
+        store: Store,
+        in_force: InForce,
+        bus: Bus,
+        node: Callable[[], str],
+        claim: Callable[[], Claim | None],
+        hand_over: Callable[[list[Run]], None],
+    ) -> None:
+        self._store = store
+        self._in_force = in_force
+        self._bus = bus
+        self._node = node
+        self._claim = claim
+        self._hand_over = hand_over
+
+    def tick(self, now: datetime) -> int:
+        """Plans everything owed at `now`; the number of jobs planned."""
+        total = 0
+        while not self._in_force.behind:
+            planned = self._batch(now)
+            total += planned
+            if planned < BATCH:
+                break
+        return total
+
+    def next_due(self) -> datetime | None:
+        """When there will be something to do next."""
+        with self._store.read() as tx:
+            return tx.jobs.next_due(self._in_force.current.generation)
+
+    def _batch(self, now: datetime) -> int:
+        try:
+            return self._plan_together(now)
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("batch_failed", retry="each job alone")
+            return self._plan_one_by_one(now)
+
+    def _plan_together(self, now: datetime) -> int:
+        loaded = self._in_force.current
+        with self._store.begin() as tx:
+            if not tx.nodes.hold(self._node()):
+                return 0
+            due = tx.jobs.due(now, loaded.generation, BATCH)
+            if not due:
+                return 0
+            planned = [(one, self._judge(loaded.configuration, one, now)) for one in due]
+            apply_plans(tx, loaded.configuration, planned, now)
+            claim = self._claim()
+            claimed = tx.runs.claim(claim, now) if claim is not None else []
+        announce(self._bus, planned)
+        self._hand_over(claimed)
+        return len(due)
+
+    def _plan_one_by_one(self, now: datetime) -> int:
+        """After a batch that failed: whatever is wrong with one job disables that job, with an alarm."""
+        loaded = self._in_force.current
+        with self._store.read() as tx:
+            names = [one.state.name for one in tx.jobs.due(now, loaded.generation, BATCH)]
+        for name in names:
+            try:
+                with self._store.begin() as tx:
+                    if not tx.nodes.hold(self._node()):
+                        return 0
+                    state = tx.jobs.states([name], lock=True).get(name)
+                    if state is None or state.next_due_at is None or state.next_due_at > now:
+                        continue
+                    (due,) = tx.jobs.context([name], state.next_due_at)
+                    planned = [(due, self._judge(loaded.configuration, due, now))]
+                    apply_plans(tx, loaded.configuration, planned, now)
+                announce(self._bus, planned)
+            except Unavailable:
+                raise
+            except Exception as error:
+                alarm = f"planning failed: {type(error).__name__}: {error}"
+                log.exception("job_disabled", job_name=name)
+                with self._store.begin() as tx:
+                    tx.jobs.set_alarm(name, alarm, enabled=False)
+                self._bus.publish("job.disabled", job=name, reason=alarm)
+        return len(names)
+
+    @staticmethod
+    def _judge(configuration: Configuration, due: Due, now: datetime) -> Plan:
+        return plan(configuration.jobs[due.state.name], due, now)
+
+
+def apply_plans(tx: Transaction, configuration: Configuration, planned: list[tuple[Due, Plan]], now: datetime) -> None:
+    """Writes judged plans: entries that somebody wrote first change nothing, `next_due_at` moves by compare-and-set."""
+    moves = [
+        Advance(due.state.name, due.state.next_due_at, plan.next_due_at)
+        for due, plan in planned
+        if due.state.next_due_at is not None and plan.next_due_at != due.state.next_due_at
+    ]
+    moved = tx.jobs.advance(moves)
+    live = [(due, plan) for due, plan in planned if due.state.name in moved]
+    give_up = [run for _, plan in live for run in plan.give_up]
+    if give_up:
+        tx.runs.skip_waiting(give_up, str(SkipReason.LOCK), now)
+    cancel = [run for _, plan in live for run in plan.cancel]
+    if cancel:
+        tx.runs.request_cancel(cancel, "replaced by the next occurrence", now)
+    write_entries(tx, [(configuration.jobs[due.state.name], plan) for due, plan in live], now)
+    skipped = [due.state.name for due, plan in live if any(isinstance(entry, Skip) for entry in plan.entries)]
+    if skipped:
+        refresh_deadlines(tx, [configuration.jobs[name] for name in skipped], now)
+
+
+def write_entries(tx: Transaction, plans: list[tuple[Job, Plan]], now: datetime) -> None:
+    """Runs and skips of each job in the order of their instants, in as few statements as that order allows."""
+    stretches = [(job, [list(group) for _, group in groupby(one.entries, type)]) for job, one in plans]
+    for turn in range(max((len(groups) for _, groups in stretches), default=0)):
+        skips: list[Skip] = []
+        runs: list[NewRun] = []
+        for job, groups in stretches:
+            for entry in groups[turn] if turn < len(groups) else ():
+                if isinstance(entry, Skip):
+                    skips.append(entry)
+                else:
+                    runs.append(occurrence(job, entry, now))
+        tx.runs.skip(skips)
+        tx.runs.insert(runs)
+
+
+def occurrence(job: Job, entry: PlannedRun, now: datetime) -> NewRun:
+    """The run of one instant of a schedule."""
+    return NewRun(
+        id=new_id(),
+        job=job.name,
+        key=f"at:{to_text(entry.instant)}",
+        cause=entry.cause,
+        created_at=now,
+        queue=job.queue,
+        priority=job.priority,
+        lock=job.lock,
+        scheduled_for=entry.instant,
+    )
+
+
+def announce(bus: Bus, planned: list[tuple[Due, Plan]]) -> None:
+    for due, one in planned:
+        for entry in one.entries:
+            if isinstance(entry, Skip):
+                bus.publish(
+                    "run.skipped",
+                    job=entry.job,
+                    reason=str(entry.reason),
+                    first=entry.first,
+                    last=entry.last,
+                    count=entry.count,
+                    detail=entry.detail,
+                )
+            else:
+                bus.publish("run.planned", job=due.state.name, scheduled_for=entry.instant, cause=str(entry.cause))
+        if one.give_up:
+            bus.publish(
+                "run.skipped",
+                job=due.state.name,
+                reason=str(SkipReason.LOCK),
+                count=len(one.give_up),
+                detail="waited for its lock until the next occurrence",
+            )

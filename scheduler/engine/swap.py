@@ -1,0 +1,248 @@
+"""The swap: one transaction that replaces the configuration in force, so that no instant falls between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from scheduler.core.errors import Refused
+from scheduler.core.model import (
+    Action,
+    CatchUp,
+    Configuration,
+    Generation,
+    Job,
+    JobState,
+    ScheduleVersion,
+)
+from scheduler.core.policy import Plan, plan
+from scheduler.core.ports import Due, Transaction
+from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
+from scheduler.engine.deadlines import refresh_deadlines
+from scheduler.engine.planner import apply_plans
+
+log = structlog.get_logger("engine")
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Names of jobs, by what the new configuration does to them."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+
+def compare(states: Mapping[str, JobState], new: Configuration) -> Difference:
+    """What `new` changes against the jobs in the database. A job that raised an alarm counts as changed: putting a file
+    in force gives it another chance."""
+    present = {name: state for name, state in states.items() if state.removed_at is None}
+    changed = [
+        name
+        for name, job in new.jobs.items()
+        if name in present and (present[name].fingerprint != job.fingerprint or present[name].alarm is not None)
+    ]
+    return Difference(
+        added=tuple(name for name in new.jobs if name not in present),
+        changed=tuple(changed),
+        removed=tuple(name for name in present if name not in new.jobs),
+        unchanged=tuple(name for name in new.jobs if name in present and name not in set(changed)),
+    )
+
+
+def schedule_spec(schedule: Schedule) -> dict[str, object]:
+    """What fixes the instants of a schedule, as a schedule version stores it."""
+    return {
+        "expressions": list(schedule.expressions),
+        "zone": schedule.zone,
+        "day_match": schedule.day_match,
+        "hash_name": schedule.hash_name,
+        "tzdata": TZDATA_VERSION,
+        "code": SCHEDULE_CODE,
+    }
+
+
+def schedule_of(spec: Mapping[str, object]) -> Schedule:
+    """The inverse; the instants are those of this release and its tzdata."""
+    expressions = spec["expressions"]
+    assert isinstance(expressions, list)
+    return Schedule(tuple(expressions), str(spec["zone"]), spec["day_match"], str(spec["hash_name"]))  # type: ignore[arg-type]
+
+
+def swap(
+    tx: Transaction,
+    newest: Generation | None,
+    old: Configuration | None,
+    new: Configuration,
+    now: datetime,
+    author: str,
+    *,
+    drop_pending: bool,
+) -> tuple[Generation, Difference]:
+    """Puts `new` in force at `now`. `newest` is the locked newest generation, `old` its configuration (None: there is
+    none, or this release cannot read it).
+
+    Raises Refused when removed jobs have waiting runs and `drop_pending` is not given.
+    """
+    difference = compare(tx.jobs.states(), new)
+    renewed = newest is not None and (newest.tzdata, newest.schedule_code) != (TZDATA_VERSION, SCHEDULE_CODE)
+    touched = {*difference.changed, *difference.removed}
+    if renewed:
+        touched |= {name for name in difference.unchanged if new.jobs[name].schedule is not None}
+    states = tx.jobs.states(touched, lock=True)
+    _refuse_to_drop(tx, difference.removed, drop_pending=drop_pending)
+
+    if not renewed:
+        _plan_under_old(tx, old, states, now)
+        states = {**states, **tx.jobs.states(touched)}
+    generation = tx.generations.add(new.hash, new.files, now, author)
+    tx.generations.put_queues(new.queues.values(), now)
+    _close(tx, states, difference.removed, generation.id, old, now)
+    _open(
+        tx,
+        states,
+        [new.jobs[name] for name in (*difference.added, *sorted(touched - set(difference.removed)))],
+        generation.id,
+        now,
+    )
+    return generation, difference
+
+
+def _refuse_to_drop(tx: Transaction, removed: Collection[str], *, drop_pending: bool) -> None:
+    if not removed or drop_pending:
+        return
+    waiting = {name: counts for name, counts in tx.runs.pending_counts(removed).items() if any(counts)}
+    if waiting:
+        words = ", ".join(
+            f"{name} ({occurrences} waiting occurrence(s), {payloads} waiting payload run(s))"
+            for name, (occurrences, payloads) in sorted(waiting.items())
+        )
+        raise Refused(
+            f"the file removes jobs that have waiting runs: {words}",
+            hint="let them finish, or give --drop-pending: occurrences are canceled, payload runs become dead letters",
+        )
+
+
+def _plan_under_old(tx: Transaction, old: Configuration | None, states: Mapping[str, JobState], now: datetime) -> None:
+    """Everything owed up to the swap is judged as the old definitions say."""
+    owed = [s for s in states.values() if s.next_due_at is not None and s.next_due_at <= now]
+    if not owed:
+        return
+    since = min(s.next_due_at for s in owed if s.next_due_at is not None)
+    contexts = tx.jobs.context([s.name for s in owed], since)
+    old_jobs = dict(old.jobs) if old is not None else {}
+    versions = {v.job: v for v in tx.jobs.versions(since) if v.valid_to is None}
+    planned: list[tuple[Due, Plan]] = []
+    for due in contexts:
+        name = due.state.name
+        try:
+            if name not in old_jobs:
+                old_jobs[name] = _stand_in(name, versions[name])
+            planned.append((due, plan(old_jobs[name], due, now)))
+        except Exception:
+            # A job whose planning fails is one that had raised an alarm; audit will name what it owes.
+            log.exception("owed_instants_not_judged", job_name=name)
+    known = Configuration("", {}, old_jobs, {})
+    apply_plans(tx, known, planned, now)
+
+
+def _stand_in(name: str, version: ScheduleVersion) -> Job:
+    """For a definition that this release cannot read: its schedule is known, so what it owes can be recorded as missed."""
+    return Job(name, {}, "", Action("", {}), schedule=schedule_of(version.spec), catch_up=CatchUp.NONE)
+
+
+def _close(
+    tx: Transaction,
+    states: Mapping[str, JobState],
+    removed: Collection[str],
+    generation: int,
+    old: Configuration | None,
+    now: datetime,
+) -> None:
+    if not removed:
+        return
+    tx.jobs.close_versions(removed, now)
+    rows = []
+    for name in removed:
+        occurrences, payloads = tx.runs.drop_pending(name, now)
+        if payloads or occurrences:
+            log.warning("job_removed_with_waiting_runs", job_name=name, canceled=occurrences, dead_letters=payloads)
+        definition = old.jobs[name].definition if old is not None and name in old.jobs else {}
+        gone = replace(
+            states[name],
+            generation=generation,
+            enabled=False,
+            next_due_at=None,
+            removed_at=now,
+            deadline_at=None,
+            alarm=None,
+        )
+        rows.append((gone, definition))
+    tx.jobs.put(rows)
+
+
+def _open(
+    tx: Transaction, states: Mapping[str, JobState], jobs: Collection[Job], generation: int, now: datetime
+) -> None:
+    """Writes new and changed jobs; a schedule that changed gets a new version, one that did not keeps its own."""
+    in_force = {v.job: v for v in tx.jobs.versions(now) if v.valid_to is None}
+    rows: list[tuple[JobState, Mapping[str, object]]] = []
+    closing: dict[datetime, list[str]] = {}
+    opening: list[ScheduleVersion] = []
+    for job in jobs:
+        before = states.get(job.name)
+        if before is not None and before.removed_at is not None:
+            before = None
+        version = in_force.get(job.name)
+        spec = schedule_spec(job.schedule) if job.schedule is not None and job.enabled else None
+        next_due = before.next_due_at if before is not None else None
+        settled = before.settled_until if before is not None else None
+        if (version.spec if version is not None else None) != spec:
+            # Instants still owed (a newer tzdata made them anew) belong to the new version.
+            start = min(now, next_due) if next_due is not None else now
+            if version is not None:
+                closing.setdefault(start, []).append(job.name)
+            if spec is not None:
+                opening.append(ScheduleVersion(job.name, spec, start, None))
+            next_due = _first_due(job, before, now) if spec is not None else None
+            missed = before is not None and before.deadline_at is not None and before.deadline_at <= now
+            settled = settled if missed else now
+        rows.append((_state(job, before, generation, next_due, settled, now), job.definition))
+    for start, names in closing.items():
+        tx.jobs.close_versions(names, start)
+    tx.jobs.open_versions(opening)
+    tx.jobs.put(rows)
+    refresh_deadlines(tx, list(jobs), now)
+
+
+def _first_due(job: Job, before: JobState | None, now: datetime) -> datetime | None:
+    assert job.schedule is not None
+    owed = before.next_due_at if before is not None else None
+    return job.schedule.after(min(now, owed - _TICK) if owed is not None and owed <= now else now)
+
+
+def _state(
+    job: Job,
+    before: JobState | None,
+    generation: int,
+    next_due: datetime | None,
+    settled: datetime | None,
+    now: datetime,
+) -> JobState:
+    if before is None:
+        return JobState(job.name, generation, job.fingerprint, job.enabled, next_due, since=now, settled_until=now)
+    return replace(
+        before,
+        generation=generation,
+        fingerprint=job.fingerprint,
+        enabled=job.enabled,
+        next_due_at=next_due,
+        settled_until=settled,
+        alarm=None,
+    )
