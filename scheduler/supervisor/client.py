@@ -19,6 +19,7 @@ from typing import Any
 
 from scheduler.core.errors import InvalidInput, StartError, Unavailable
 from scheduler.supervisor import linux, wire
+from scheduler.supervisor.orphans import end_orphans
 from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started, SupervisorGone
 
 _log = logging.getLogger(__name__)
@@ -178,6 +179,18 @@ class SupervisorClient:
         """
         self._process.kill()
 
+    def replace(self, *, node: str | None = None, kill_after: float = 5.0) -> SupervisorClient:
+        """Kill this supervisor if it still lives, end and reap all it left, and open a fresh one (main thread).
+
+        Runs that had no `Exited` when this returns are lost: nothing of them lives any more.
+        """
+        self.kill()
+        self._gone.wait()
+        end_orphans(kill_after=kill_after)
+        return SupervisorClient(
+            node or self.node, self.state_dir, self._on_event, lock_fd=self._lock_fd, cgroup=self._cgroup
+        ).open()
+
     def close(self, timeout: float = 15.0) -> bool:
         """Ask it to end everything and exit (TERM, KILL after 5 s); events arrive until then. False if it
         stayed.
@@ -190,7 +203,7 @@ class SupervisorClient:
         packet = wire.encode(message)
         if len(packet) > self._longest:
             raise InvalidInput(
-                f"command and environment take {len(packet):,} bytes, more than the {self._longest:,} that fit",
+                f"command and environment take {len(packet):,} bytes; at most {self._longest:,} fit",
                 hint="pass large data in a file",
             )
         until = time.monotonic() + _SEND_WITHIN

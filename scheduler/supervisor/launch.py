@@ -40,9 +40,7 @@ class Launcher:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._files[1], self._files[1]))
         self._most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
-    def start(
-        self, order: dict[str, Any], fds: dict[str, int], slot: int, cgroup: Cgroup | None
-    ) -> tuple[int, int]:
+    def start(self, order: dict[str, Any], fds: dict[str, int], slot: int, cgroup: Cgroup | None) -> tuple[int, int]:
         """The new child's number and the descriptor that tells how its exec went; OSError if fork fails."""
         tell, told = os.pipe2(os.O_CLOEXEC)
         try:

@@ -16,7 +16,8 @@ from collections import deque
 from typing import Any
 
 from scheduler.supervisor import linux, wire
-from scheduler.supervisor.runs import Run, Runs, failed
+from scheduler.supervisor.run import Run, failed
+from scheduler.supervisor.runs import Runs
 
 EXITS_FILE = "exits.jsonl"
 KILL_AFTER_CLOSE = 5.0  # seconds from the end of the socket to SIGKILL
@@ -266,8 +267,6 @@ def main(fd: int) -> None:
     linux.signal_on_parent_death(signal.SIGCONT)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
-    signal.pthread_sigmask(
-        signal.SIG_SETMASK, signal.valid_signals() - faults - {signal.SIGCHLD, signal.SIGCONT}
-    )
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals() - faults - {signal.SIGCHLD, signal.SIGCONT})
     os.set_inheritable(fd, False)
     Supervisor(socket.socket(fileno=fd)).run()

@@ -38,9 +38,7 @@ def read(pid: int) -> Process | None:
         return None
     # The name stands in parentheses and may contain blanks and parentheses itself.
     fields = data[data.rindex(b")") + 2 :].split()
-    return Process(
-        pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), fields[0].decode("ascii")
-    )
+    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), fields[0].decode("ascii"))
 
 
 def mark_of(pid: int) -> int | None:
