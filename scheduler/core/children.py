@@ -1,0 +1,82 @@
+"""The seam to the processes that own child processes: what executors ask for and hear (joined in app.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler.core.model import Leftovers, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ChildUser:
+    """Whom a child runs as, by numbers: names may need a network."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """One process to start. `run` is unique among the living ones, `node` the id under which its run was claimed,
+    `env` its whole environment, `kill_after` in seconds. `argv[0]` without a slash is looked up in the PATH of `env`."""
+
+    run: str
+    attempt: int
+    node: str
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    kill_after: float
+    leftovers: Leftovers = Leftovers.END
+    user: ChildUser | None = None
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildExit:
+    """A child is over and nothing of it is left. One of `code` and `signal` is set; neither, if it was ended before
+    its program was executed. `why` is the reason given to `end` if the exit came after our own signal. `left` counts
+    the processes besides the main one that had to be ended."""
+
+    code: int | None
+    signal: int | None
+    why: str | None = None
+    left: int = 0
+
+
+class ChildListener(Protocol):
+    """Hears about one child: `failed`, `exited` or `lost`, exactly one of them, once. Calls must not block."""
+
+    def failed(self, error: str) -> None:
+        """No program was executed; a sentence that names the place, the reason and the remedy."""
+        ...
+
+    def exited(self, exit: ChildExit) -> None: ...
+
+    def lost(self, error: str) -> None:
+        """What owned the child is gone; the child has been ended."""
+        ...
+
+
+class Children(Protocol):
+    def start(
+        self,
+        spec: ChildSpec,
+        listener: ChildListener,
+        *,
+        output_fd: int,
+        stdin_fd: int | None = None,
+        channel_fd: int | None = None,
+    ) -> None:
+        """Asks for a child and returns. stdin is /dev/null unless given; a channel becomes descriptor 3. The
+        descriptors stay the caller's, who may close them at once. Raises InvalidInput for what cannot be sent,
+        Unavailable when nobody is there; then the listener hears nothing."""
+        ...
+
+    def end(self, run: str, why: str, kill_after: float) -> None:
+        """TERM now, KILL after `kill_after` seconds, to everything of the child. Nothing happens, and nothing is
+        raised, if it is over."""
+        ...
