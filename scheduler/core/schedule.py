@@ -23,7 +23,7 @@ from typing import Literal
 
 from croniter import croniter
 
-from .cron_text import COLUMNS, DAY, MONTH, Column, CronText, Field, read
+from .cron_text import COLUMNS, DAY, MONTH, WEEKDAY, Column, CronText, Field, read
 from .errors import ScheduleError
 from .offsets import EPOCH, FIRST_SECOND, LAST_SECOND, Piece, instant_of, pieces, start_of_year, year_of
 from .timetable import Rule, Timetable
@@ -92,12 +92,11 @@ class Schedule:
 
     def count(self, first: datetime, last: datetime) -> int:
         """The number of occurrences of `between`, at a cost per day."""
-        table, wildcards = self._compiled()
-        start, end = _bounds(first, last)
+        table = self.timetable
         total = 0
-        for piece in self._pieces(start, end):
+        for piece in self._pieces(*_bounds(first, last)):
             low, high = piece.start + piece.offset, piece.end + piece.offset
-            total += table.count(low, high, wildcards if piece.repeated else table.everything)
+            total += table.count(low, high, table.wildcards if piece.repeated else table.everything)
             total += self._made_up(piece)
         return total
 
@@ -111,8 +110,7 @@ class Schedule:
     @property
     def wildcard(self) -> bool:
         """Whether every expression follows the wall clock (rule 1)."""
-        table, wildcards = self._compiled()
-        return wildcards == table.everything
+        return not self.timetable.fixed
 
     @property
     def texts(self) -> tuple[CronText, ...]:
@@ -124,22 +122,24 @@ class Schedule:
         """The zone, from the tzdata package."""
         return zone_of(self.zone)
 
-    def _compiled(self) -> tuple[Timetable, int]:
+    @property
+    def timetable(self) -> Timetable:
+        """The matches on the wall clock, for whoever explains them."""
         return _compile(self.expressions, self.day_match, self.hash_name)
 
     def _ascending(self, start: int, end: int) -> Iterator[int]:
-        table, wildcards = self._compiled()
+        table = self.timetable
         for piece in self._pieces(start, end):
             if self._made_up(piece):
                 yield piece.start
-            mask = wildcards if piece.repeated else table.everything
+            mask = table.wildcards if piece.repeated else table.everything
             for second in table.ascending(piece.start + piece.offset, piece.end + piece.offset, mask):
                 yield second - piece.offset
 
     def _descending(self, start: int, end: int) -> Iterator[int]:
-        table, wildcards = self._compiled()
+        table = self.timetable
         for piece in self._pieces(start, end, backwards=True):
-            mask = wildcards if piece.repeated else table.everything
+            mask = table.wildcards if piece.repeated else table.everything
             for second in table.descending(piece.start + piece.offset, piece.end + piece.offset, mask):
                 yield second - piece.offset
             if self._made_up(piece):
@@ -149,15 +149,13 @@ class Schedule:
         """Whether fixed-time matches in the gap before `piece` add its first instant, none by itself."""
         if piece.skipped is None:
             return False
-        table, wildcards = self._compiled()
+        table = self.timetable
         opening = piece.start + piece.offset
-        return table.any(*piece.skipped, table.everything & ~wildcards) and not table.any(
-            opening, opening + 1, table.everything
-        )
+        return table.any(*piece.skipped, table.fixed) and not table.any(opening, opening + 1, table.everything)
 
     def _pieces(self, start: int, end: int, *, backwards: bool = False) -> Iterator[Piece]:
         """The pieces of `[start, end)`, year by year; years without a matching date cost next to nothing."""
-        table, zone = self._compiled()[0], self.tzinfo
+        table, zone = self.timetable, self.tzinfo
         start, end = max(start, FIRST_SECOND), min(end, LAST_SECOND + 1)
         if start >= end:
             return
@@ -169,19 +167,16 @@ class Schedule:
                 yield from reversed(list(found)) if backwards else found
 
 
-@lru_cache(maxsize=4096)
-def _compile(expressions: tuple[str, ...], day_match: DayMatch, hash_name: str) -> tuple[Timetable, int]:
-    """Return the timetable, and the mask of its wildcard expressions."""
-    rules, wildcards = [], 0
-    for index, expression in enumerate(expressions):
+@lru_cache(maxsize=16_384)
+def _compile(expressions: tuple[str, ...], day_match: DayMatch, hash_name: str) -> Timetable:
+    rules = []
+    for expression in expressions:
         text = read(expression, hash_name)
         rule = _rule(text, day_match)
         if not rule.ever_comes():
-            raise _never(text)
+            raise _never(text, rule)
         rules.append(rule)
-        if text.six_fields or text.columns[1].starred or text.columns[2].starred:
-            wildcards |= 1 << index
-    return Timetable(tuple(rules)), wildcards
+    return Timetable(tuple(rules))
 
 
 def _rule(text: CronText, day_match: DayMatch) -> Rule:
@@ -204,6 +199,7 @@ def _rule(text: CronText, day_match: DayMatch) -> Rule:
         weekday.nth_weekdays,
         weekday.last_weekdays,
         both_days=not either,
+        wildcard=text.six_fields or text.columns[1].starred or text.columns[2].starred,
     )
 
 
@@ -220,16 +216,18 @@ def _expand(columns: Sequence[Column]) -> list[tuple[int, ...]]:
 
 def _numbers(field: Field, values: Sequence[object]) -> tuple[int, ...]:
     if "*" in values:
-        return tuple(range(field.low, min(field.high, 6) + 1 if field is COLUMNS[5] else field.high + 1))
+        return tuple(range(field.low, min(field.high, 6) + 1 if field is WEEKDAY else field.high + 1))
     return tuple(sorted({value for value in values if isinstance(value, int)}))
 
 
-def _never(text: CronText) -> ScheduleError:
-    day, month = text.columns[3], text.columns[4]
-    return ScheduleError(
-        f"{DAY.name} `{day.text}` and {MONTH.name} `{month.text}` never come together (`{text.text}`)",
-        hint="choose a day that the month has; L is the last day of any month",
-    )
+def _never(text: CronText, rule: Rule) -> ScheduleError:
+    day, month, weekday = text.columns[3:]
+    parts = [f"{DAY.name} `{day.text}`", f"{MONTH.name} `{month.text}`"]
+    hint = "choose a day that the month has; L is the last day of any month"
+    if rule.both_days and len(rule.weekdays) < 7:
+        parts.append(f"{WEEKDAY.name} `{weekday.text}`")
+        hint = "day of month and day of week must both match here; day_match: or takes either"
+    return ScheduleError(f"{', '.join(parts)} never come together (`{text.text}`)", hint=hint)
 
 
 def _floor(instant: datetime) -> int:

@@ -21,7 +21,11 @@ _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One expression as numbers. `both_days`: day of month and day of week must both match, else either."""
+    """One expression as numbers.
+
+    `both_days`: day of month and day of week must both match, else either. `wildcard`: it follows the wall
+    clock through gaps and folds; else it is fixed-time.
+    """
 
     seconds: tuple[int, ...]
     minutes: tuple[int, ...]
@@ -33,6 +37,7 @@ class Rule:
     nth_weekdays: frozenset[tuple[int, int]]
     last_weekdays: frozenset[int]
     both_days: bool
+    wildcard: bool
 
     def days_of_month(self, length: int, first_weekday: int) -> tuple[int, ...]:
         """The matching days of a month of that many days whose 1st is that weekday (0 = Sunday)."""
@@ -58,14 +63,17 @@ _LONGEST_MONTH = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class Timetable:
-    """The union of rules. A `mask` is a set of rules as bits: bit i = the i-th rule."""
+    """The union of rules. A `mask` is a set of rules as bits, bit i = the i-th rule; `wildcards`, `fixed` and
+    `everything` are such sets."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
-        self._rules = rules
+        self.rules = rules
         self._days: dict[tuple[int, int, int], tuple[tuple[int, int], ...]] = {}
         self._times: dict[int, array[int]] = {}
         self._months = frozenset().union(*(rule.months for rule in rules))
         self.everything = (1 << len(rules)) - 1
+        self.wildcards = sum(1 << index for index, rule in enumerate(rules) if rule.wildcard)
+        self.fixed = self.everything & ~self.wildcards
 
     def has_day_in(self, year: int) -> bool:
         """Whether any date of that year matches."""
@@ -135,7 +143,7 @@ class Timetable:
         found = self._days.get(key)
         if found is None:
             masks = dict.fromkeys(range(1, length + 1), 0)
-            for index, rule in enumerate(self._rules):
+            for index, rule in enumerate(self.rules):
                 if month in rule.months:
                     for day in rule.days_of_month(length, first_weekday):
                         masks[day] |= 1 << index
@@ -147,11 +155,11 @@ class Timetable:
         found = self._times.get(mask)
         if found is None:
             seconds: set[int] = set()
-            for index, rule in enumerate(self._rules):
+            for index, rule in enumerate(self.rules):
                 if mask >> index & 1:
                     minutes = [hour * 3600 + minute * 60 for hour in rule.hours for minute in rule.minutes]
                     seconds.update(minute + second for minute in minutes for second in rule.seconds)
-            found = self._times[mask] = array("l", sorted(seconds))
+            found = self._times[mask] = array("i", sorted(seconds))
         return found
 
 
