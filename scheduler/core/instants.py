@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-import pendulum
-from pendulum.parsing.exceptions import ParserError
-
 from .durations import format_duration, parse_duration
 from .errors import InvalidInput
 from .offsets import EPOCH, pieces
@@ -54,6 +51,9 @@ def parse_instant(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
     shape = _SHAPE.fullmatch(words)
     if shape is None:
         raise InvalidInput(f"`{text[:40]}` is not an instant", hint=_EXAMPLES)
+    import pendulum  # takes 50 ms to load, which those who only read instants shall not pay
+    from pendulum.parsing.exceptions import ParserError
+
     try:
         found: object = pendulum.parse(words.replace(" ", "T", 1).replace(" ", "").upper(), exact=True)
     except (ParserError, ValueError):
