@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.core.errors import InvalidInput, StartError, Unavailable
-from scheduler.supervisor import linux, wire
+from scheduler.supervisor import linux, processes, wire
 from scheduler.supervisor.orphans import end_orphans
 from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started, SupervisorGone
 
@@ -77,6 +77,8 @@ class SupervisorClient:
                 # The daemon's environment holds secrets; an unusual interpreter may need its libraries.
                 env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
             )
+        process = processes.read(self._process.pid)
+        self._since = process.started if process else 0
         self._sock = ours
         self._longest = wire.widen(ours)
         ours.settimeout(_SEND_WITHIN)
@@ -180,13 +182,14 @@ class SupervisorClient:
         self._process.kill()
 
     def replace(self, *, node: str | None = None, kill_after: float = 5.0) -> SupervisorClient:
-        """Kill this supervisor if it still lives, end and reap all it left, and open a fresh one (main thread).
+        """Kill this supervisor if it still lives, end and reap all it left, and open a fresh one (main
+        thread).
 
         Runs that had no `Exited` when this returns are lost: nothing of them lives any more.
         """
         self.kill()
         self._gone.wait()
-        end_orphans(kill_after=kill_after)
+        end_orphans(since=self._since, kill_after=kill_after)
         return SupervisorClient(
             node or self.node, self.state_dir, self._on_event, lock_fd=self._lock_fd, cgroup=self._cgroup
         ).open()

@@ -47,6 +47,7 @@ class Supervisor:
         self._trust: tuple[float, float] | None = None
         self._listening = True
         self._speaking = True
+        self._full = False
         self._dying = False
         self._killing_at = float("inf")  # CLOCK_BOOTTIME, while dying
 
@@ -216,7 +217,8 @@ class Supervisor:
                 full = True
             except OSError:
                 self._speaking = False
-        if self._listening:
+        if self._listening and full != self._full:
+            self._full = full
             self._poll.modify(self._sock, select.EPOLLIN | (select.EPOLLOUT if full else 0))
 
     def _watch(self, fd: int, run: Run) -> None:

@@ -19,11 +19,12 @@ from scheduler.supervisor.processes import Process
 _ROUND = 0.05  # seconds between two looks
 
 
-def end_orphans(*, spare: Collection[int] = (), kill_after: float = 5.0) -> int:
+def end_orphans(*, spare: Collection[int] = (), since: int = 0, kill_after: float = 5.0) -> int:
     """TERM now, KILL after `kill_after` seconds, to everything that fell to this process; the number ended.
 
     Returns only when all of it is gone and reaped. `spare` are children of this process that run in a
-    session of their own and are to live (a new supervisor). Processes in uninterruptible sleep hold it up,
+    session of their own and are to live (a new supervisor), and so are those that started before `since`,
+    the dead supervisor's start in clock ticks since boot. Processes in uninterruptible sleep hold it up,
     and must: they may still act.
     """
     ended: set[tuple[int, int]] = set()
@@ -31,7 +32,7 @@ def end_orphans(*, spare: Collection[int] = (), kill_after: float = 5.0) -> int:
     empty_looks = 0
     # The list of children may skip one while another thread reaps, so one empty look proves nothing.
     while empty_looks < 2:
-        orphans = _orphans(spare)
+        orphans = _orphans(spare, since)
         for orphan in orphans:
             _reap(orphan)
         members = processes.below(orphan.pid for orphan in orphans if not orphan.dead)
@@ -55,10 +56,12 @@ def reap_orphans(*, spare: Collection[int] = ()) -> int:
     return sum(_reap(orphan) for orphan in _orphans(spare) if orphan.dead)
 
 
-def _orphans(spare: Collection[int]) -> list[Process]:
+def _orphans(spare: Collection[int], since: int = 0) -> list[Process]:
     session = os.getsid(0)
     found = (processes.read(pid) for pid in processes.children_of(os.getpid()) if pid not in spare)
-    return [process for process in found if process is not None and process.session != session]
+    return [
+        process for process in found if process is not None and process.session != session and process.started >= since
+    ]
 
 
 def _reap(process: Process) -> bool:

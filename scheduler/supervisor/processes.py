@@ -24,11 +24,12 @@ class Process:
     session: int
     started: int
     state: str
+    threads: int
 
     @property
     def dead(self) -> bool:
-        """Only its exit status is left."""
-        return self.state in "ZX"
+        """Only its exit status is left (a process can live on without its main thread)."""
+        return self.state in "ZX" and self.threads <= 1
 
 
 def read(pid: int) -> Process | None:
@@ -38,7 +39,8 @@ def read(pid: int) -> Process | None:
         return None
     # The name stands in parentheses and may contain blanks and parentheses itself.
     fields = data[data.rindex(b")") + 2 :].split()
-    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), fields[0].decode("ascii"))
+    parent, group, session, threads, started = (int(fields[index]) for index in (1, 2, 3, 17, 19))
+    return Process(pid, parent, group, session, started, fields[0].decode("ascii"), threads)
 
 
 def mark_of(pid: int) -> int | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scheduler.supervisor import processes
-from scheduler.supervisor.cgroup import Cgroups
+from scheduler.supervisor.cgroup import Cgroup, Cgroups
 from scheduler.supervisor.launch import Launcher
 from scheduler.supervisor.marks import Marks
 from scheduler.supervisor.processes import Process
@@ -45,8 +45,9 @@ class Runs:
         self._closing: dict[str, Run] = {}
         self._ending: dict[str, Run] = {}
         self._by_slot: dict[int, set[int]] = {}
-        self._kept: set[int] = set()
+        self._kept: dict[int, Cgroup | None] = {}
         self._strays: set[int] = set()
+        self._ending_all = False
         self._adopted: dict[int, set[int]] = {}
 
     def use_cgroups(self, root: str) -> None:
@@ -58,8 +59,8 @@ class Runs:
 
     @property
     def empty(self) -> bool:
-        """Nothing lives below the supervisor."""
-        return not self._by_name and not self._adopted
+        """Nothing lives below the supervisor and nothing is unreported."""
+        return not self._by_name and not processes.children_of(self._own_pid)
 
     def start(self, order: dict[str, Any], fds: dict[str, int]) -> None:
         """Fork; whether the exec succeeded is told later, by `told`."""
@@ -148,7 +149,7 @@ class Runs:
                 self._closing[run.run] = run
             elif (home := self._adopted.pop(pid, None)) is not None:
                 home.discard(pid)
-        if taken and (self._closing or self._kept):
+        if taken and (self._closing or self._kept or self._ending_all):
             self._adopt()
             for run in list(self._closing.values()):
                 self._close(run, now)
@@ -172,6 +173,7 @@ class Runs:
 
     def end_all(self, why: str, kill_after: float, now: float) -> None:
         """TERM to everything below the supervisor, kept and unknown processes included."""
+        self._ending_all = True
         self.reap(now)
         for run in list(self._by_name.values()):
             if run.status is None and run.why is None:
@@ -244,12 +246,9 @@ class Runs:
             table.pop(run.run, None)
         if self._by_pid.get(run.pid) is run:
             del self._by_pid[run.pid]
-        if run.orphans:
-            self._kept.add(run.slot)
-        else:
+        self._kept[run.slot] = run.cgroup
+        if not run.orphans:
             self._release(run.slot)
-        if run.cgroup:
-            run.cgroup.remove()
         if run.failure:
             order = {"run": run.run, "attempt": run.attempt}
             self._report(failed(order, *run.failure) if run.why is None else exited(run, None))
@@ -257,6 +256,8 @@ class Runs:
             self._report(exited(run, run.status))
 
     def _release(self, slot: int) -> None:
-        self._kept.discard(slot)
+        cgroup = self._kept.pop(slot)
+        if cgroup:
+            cgroup.remove()
         del self._by_slot[slot]
         self._marks.give_back(slot)
