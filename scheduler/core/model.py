@@ -258,7 +258,8 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleVersion:
-    """A schedule as it was valid in `[valid_from, valid_to)`; `valid_to` None = in force."""
+    """A schedule as it was valid for instants after `valid_from`, up to and including `valid_to` (None = in force): what
+    falls due at the moment of a reload still belongs to the old version."""
 
     job: str
     spec: Mapping[str, Json]
@@ -299,7 +300,8 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to insert. `key` is unique per job (DESIGN 5); a second insert of it changes nothing."""
+    """A run to insert. `key` is unique per job; a second insert of it changes nothing. `has_payload` tells a payload
+    of null from none: runs with a payload have retries of their own and become dead letters when they fail."""
 
     id: str
     job: str
@@ -312,6 +314,7 @@ class NewRun:
     scheduled_for: datetime | None = None
     not_before: datetime | None = None
     payload: Json = None
+    has_payload: bool = False
     retry_of: str | None = None
     note: str = ""
     author: str = ""

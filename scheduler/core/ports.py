@@ -268,6 +268,10 @@ class Runs(Protocol):
         """RUNNING: asks its node; PENDING: CANCELED at once. The ids concerned."""
         ...
 
+    def hasten(self, run: str, now: datetime) -> bool:
+        """A run that waits for its next attempt need not wait for the time any longer."""
+        ...
+
     def cancel_requests(self, node: str) -> dict[str, str]:
         """Runs of the node that should end, and why."""
         ...
@@ -304,7 +308,7 @@ class Ledger(Protocol):
     """What `audit` and the deadline compare with the expected set."""
 
     def entries(self, job: str, first: datetime, last: datetime) -> tuple[list[datetime], list[Skip]]:
-        """Instants that have a run, and skips that touch `[first, last]`; both ascending. SKIPPED runs come as skips."""
+        """Instants that have a run, and skips that touch `[first, last]`; both ascending. SKIPPED runs are skips."""
         ...
 
     def totals(self, since: datetime, until: datetime) -> dict[str, tuple[int, dict[str, int]]]:
@@ -362,7 +366,7 @@ class Executor(Protocol):
         ...
 
     def end(self, run: str, why: str) -> None:
-        """Asks to end the attempt (`timeout`, `cancel`, `lost`, `drain`): TERM, after `kill_after` KILL. `done` follows,
+        """Asks to end the attempt (`timeout cancel lost drain`): TERM, after `kill_after` KILL. `done` follows,
         with an outcome that means what `why` says, whatever the exit code."""
         ...
 

@@ -47,5 +47,6 @@ def _follow_up(job: Job, run: Run, now: datetime) -> NewRun:
         queue=job.queue,
         priority=job.priority,
         lock=job.lock,
+        has_payload=True,
         payload={"schema": 1, "run": run.id, "job": run.job, "status": str(run.status), "result": run.result},
     )

@@ -17,17 +17,17 @@ class InForce:
     """Holds the loaded configuration. A reader takes `current` once and works with that."""
 
     def __init__(self) -> None:
-        self._loaded: Loaded | None = None
+        self.loaded: Loaded | None = None
         self.behind: str | None = None
         """Why the newest generation could not be loaded; such a node neither plans nor claims."""
 
     @property
     def current(self) -> Loaded:
-        assert self._loaded is not None, "a configuration is put in force before any loop starts"
-        return self._loaded
+        assert self.loaded is not None, "a configuration is put in force before any loop starts"
+        return self.loaded
 
     def set(self, loaded: Loaded) -> None:
-        self._loaded = loaded
+        self.loaded = loaded
         self.behind = None
 
     def job(self, name: str) -> Job | None:

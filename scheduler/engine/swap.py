@@ -153,7 +153,7 @@ def _plan_under_old(tx: Transaction, old: Configuration | None, states: Mapping[
 
 
 def _stand_in(name: str, version: ScheduleVersion) -> Job:
-    """For a definition that this release cannot read: its schedule is known, so what it owes can be recorded as missed."""
+    """For a definition that this release cannot read: its schedule is known, so what it owes is recorded as missed."""
     return Job(name, {}, "", Action("", {}), schedule=schedule_of(version.spec), catch_up=CatchUp.NONE)
 
 
@@ -205,7 +205,7 @@ def _open(
         settled = before.settled_until if before is not None else None
         if (version.spec if version is not None else None) != spec:
             # Instants still owed (a newer tzdata made them anew) belong to the new version.
-            start = min(now, next_due) if next_due is not None else now
+            start = min(now, next_due - _TICK) if next_due is not None else now
             if version is not None:
                 closing.setdefault(start, []).append(job.name)
             if spec is not None:

@@ -1,0 +1,226 @@
+"""The desk: what people and programs ask of the daemon (core.commands.Commands), each request one transaction."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime, timedelta
+
+from scheduler.core.commands import AuditReport, IfBusy, Reloaded
+from scheduler.core.errors import NotFound, Refused
+from scheduler.core.ids import new_id, short
+from scheduler.core.model import Cause, Job, Json, NewRun, Pause, Run, Status
+from scheduler.core.ports import Bus, Store, Transaction
+from scheduler.core.queries import Readable, RunFilter
+from scheduler.engine.audit import OVERDUE, audit
+from scheduler.engine.deadlines import refresh_deadlines
+from scheduler.engine.in_force import InForce
+from scheduler.engine.reload import Reloader
+
+AUDIT_PERIOD = timedelta(hours=24)
+
+
+class Desk:
+    """`wake` asks the worker to look soon."""
+
+    def __init__(
+        self,
+        store: Store,
+        readable: Readable,
+        in_force: InForce,
+        reloader: Reloader,
+        bus: Bus,
+        wake: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._readable = readable
+        self._in_force = in_force
+        self._reloader = reloader
+        self._bus = bus
+        self._wake = wake
+
+    def run_now(
+        self,
+        job: str,
+        *,
+        author: str,
+        reason: str = "",
+        payload: Json = None,
+        has_payload: bool = False,
+        if_busy: IfBusy = IfBusy.REFUSE,
+        key: str | None = None,
+    ) -> tuple[Run, bool]:
+        definition = self._job(job)
+        now = self._store.now()
+        with self._store.begin() as tx:
+            tx.jobs.states([job], lock=True)
+            if key is not None:
+                known = tx.runs.by_key(job, f"api:{key}")
+                if known is not None:
+                    return _same_request(known, payload, has_payload=has_payload), False
+            unfinished = tx.runs.unfinished([job])
+            if unfinished and not has_payload and if_busy is IfBusy.REFUSE:
+                held = unfinished[0]
+                raise Refused(
+                    f"{job} has an unfinished run: {short(held.run)} ({held.status})",
+                    hint="--queue waits for it, --replace cancels it",
+                )
+            if if_busy is IfBusy.REPLACE:
+                tx.runs.request_cancel([one.run for one in unfinished], f"replaced by {author}", now)
+            new = _manual(definition, author, reason, payload, has_payload=has_payload, key=key, now=now)
+            tx.runs.insert([new])
+            run = _stored(tx, new.id)
+        self._wake()
+        self._bus.publish("run.planned", run=run.id, job=job, cause=str(run.cause), author=author)
+        return run, True
+
+    def cancel(self, run: str, *, author: str, reason: str = "") -> Run:
+        why = f"canceled by {author}" + (f": {reason}" if reason else "")
+        with self._store.begin() as tx:
+            before = _stored(tx, run)
+            if before.status.final or not tx.runs.request_cancel([run], why, self._store.now()):
+                raise Refused(f"run {short(run)} is over: {before.status}")
+            after = _stored(tx, run)
+        self._wake()
+        return after
+
+    def retry(self, run: str, *, author: str, reason: str = "") -> Run:
+        now = self._store.now()
+        with self._store.begin() as tx:
+            old = _stored(tx, run)
+            definition = self._job(old.job)
+            if old.status is Status.PENDING and old.attempt > 0:
+                tx.runs.hasten(run, now)
+                result = _stored(tx, run)
+            elif not old.status.final:
+                raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")
+            else:
+                identity = new_id()
+                new = NewRun(
+                    id=identity,
+                    job=old.job,
+                    key=identity,
+                    cause=Cause.RETRY,
+                    created_at=now,
+                    queue=definition.queue,
+                    priority=definition.priority,
+                    lock=definition.lock,
+                    payload=old.payload,
+                    has_payload=old.has_payload,
+                    retry_of=old.id,
+                    note=reason,
+                    author=author,
+                )
+                tx.runs.insert([new])
+                result = _stored(tx, new.id)
+        self._wake()
+        self._bus.publish("run.planned", run=result.id, job=old.job, cause=str(result.cause), author=author)
+        return result
+
+    def pause(self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str) -> list[Pause]:
+        definitions = [self._job(name) for name in jobs]
+        now = self._store.now()
+        if until is not None and until <= now:
+            raise Refused("the pause would end before it begins", hint="give a time to come")
+        pauses = [Pause(job.name, now, until, reason, author) for job in definitions]
+        with self._store.begin() as tx:
+            tx.jobs.states(jobs, lock=True)
+            tx.jobs.resume(jobs, now)
+            tx.jobs.pause(pauses)
+            refresh_deadlines(tx, definitions, now)
+        for pause in pauses:
+            self._bus.publish("job.paused", job=pause.job, until=until, reason=reason, author=author)
+        return pauses
+
+    def resume(self, jobs: Collection[str], *, author: str) -> list[str]:
+        definitions = [self._job(name) for name in jobs]
+        now = self._store.now()
+        with self._store.begin() as tx:
+            tx.jobs.states(jobs, lock=True)
+            resumed = sorted(tx.jobs.resume(jobs, now))
+            refresh_deadlines(tx, definitions, now)
+        self._wake()
+        for name in resumed:
+            self._bus.publish("job.resumed", job=name, author=author)
+        return resumed
+
+    def reload(
+        self, *, author: str, drop_pending: bool = False, if_hash: str | None = None, dry_run: bool = False
+    ) -> Reloaded:
+        return self._reloader.reload(author=author, drop_pending=drop_pending, if_hash=if_hash, dry_run=dry_run)
+
+    def audit(self, *, since: datetime | None = None, job: str | None = None) -> AuditReport:
+        if job is not None:
+            with self._store.read() as tx:
+                if job not in tx.jobs.states([job]):
+                    self._job(job)
+        now = self._store.now()
+        return audit(self._store, since or now - AUDIT_PERIOD, now - OVERDUE, job)
+
+    def find_run(self, text: str) -> str:
+        with self._readable.queries() as queries:
+            if text in self._in_force.current.configuration.jobs:
+                return self._latest_of(text)
+            found = queries.find_runs(text, 10)
+        if len(found) > 1 and text not in found:
+            raise Refused(
+                f"{text} fits several runs: {', '.join(short(one) for one in found)}", hint="write more of the id"
+            )
+        if not found:
+            raise NotFound(f"no run and no job {text!r}", hint="schedctl runs lists them")
+        return found[0]
+
+    def _latest_of(self, job: str) -> str:
+        with self._readable.queries() as queries:
+            page = queries.history(RunFilter(jobs=(job,), skips=False), limit=20)
+        runs = [entry.run for entry in page.entries if entry.run is not None]
+        unfinished = [run for run in runs if not run.status.final]
+        if not runs:
+            raise NotFound(f"{job} has no run yet", hint=f"schedctl run-now {job}")
+        return (unfinished or runs)[0].id
+
+    def _job(self, name: str) -> Job:
+        job = self._in_force.job(name)
+        if job is None:
+            raise NotFound(f"no job {name!r}", hint=_did_you_mean(name, self._in_force.current.configuration.jobs))
+        return job
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=3)
+    return f"did you mean {', '.join(close)}?" if close else "schedctl list shows them"
+
+
+def _stored(tx: Transaction, run: str) -> Run:
+    found = tx.runs.get(run)
+    if found is None:
+        raise NotFound(f"no run {short(run)}", hint="schedctl runs lists them")
+    return found
+
+
+def _same_request(known: Run, payload: Json, *, has_payload: bool) -> Run:
+    if known.has_payload != has_payload or known.payload != payload:
+        raise Refused(
+            f"this Idempotency-Key belongs to run {short(known.id)} with another payload", hint="use a new key"
+        )
+    return known
+
+
+def _manual(
+    job: Job, author: str, reason: str, payload: Json, *, has_payload: bool, key: str | None, now: datetime
+) -> NewRun:
+    identity = new_id()
+    return NewRun(
+        id=identity,
+        job=job.name,
+        key=f"api:{key}" if key is not None else identity,
+        cause=Cause.MANUAL if key is None else Cause.API,
+        created_at=now,
+        queue=job.queue,
+        priority=job.priority,
+        lock=job.lock,
+        payload=payload,
+        has_payload=has_payload,
+        note=reason,
+        author=author,
+    )

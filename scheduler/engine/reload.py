@@ -1,0 +1,214 @@
+"""Reload: puts a file in force, follows what other nodes put in force, decides at start which of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+
+from scheduler.core.commands import Reloaded
+from scheduler.core.errors import InvalidInput, Refused, SchedulerError
+from scheduler.core.model import Configuration, Generation
+from scheduler.core.ports import Bus, Store, Transaction
+from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
+from scheduler.engine.in_force import InForce, Loaded
+from scheduler.engine.line import Line
+from scheduler.engine.swap import compare, swap
+
+log = structlog.get_logger("engine")
+
+LIVE_WITHIN = timedelta(seconds=30)
+"""A node whose beat is younger counts as live when another one starts."""
+
+
+class Reloader:
+    """`load` reads the file (InvalidInput with all its errors), `load_texts` a stored generation, `describe` puts the
+    changes between two configurations into words, per job, and `warn` says what `check` would."""
+
+    def __init__(
+        self,
+        store: Store,
+        in_force: InForce,
+        bus: Bus,
+        load: Callable[[], Configuration],
+        load_texts: Callable[[Mapping[str, str]], Configuration],
+        describe: Callable[[Configuration | None, Configuration], Mapping[str, tuple[str, ...]]],
+        warn: Callable[[Configuration], tuple[str, ...]],
+    ) -> None:
+        self._store = store
+        self._in_force = in_force
+        self._bus = bus
+        self._load = load
+        self._load_texts = load_texts
+        self._describe = describe
+        self._warn = warn
+        self._line: Line[Reloaded] = Line()
+        self.rejected: str | None = None
+        """Why the last file was refused; None after one was taken."""
+
+    def reload(
+        self, *, author: str, drop_pending: bool = False, if_hash: str | None = None, dry_run: bool = False
+    ) -> Reloaded:
+        """Reads the file and puts it in force; see core.commands.Commands.reload. Requests that arrive while one is
+        loading share the next."""
+        if dry_run:
+            return self._preview(self._load())
+        return self._line.share(
+            (drop_pending, if_hash), lambda: self._put(author, drop_pending=drop_pending, if_hash=if_hash)
+        )
+
+    def start(self, file: Configuration, *, author: str, node: str) -> Reloaded:
+        """At start: puts the file in force, unless other nodes live and it would remove jobs or is an older one; then
+        this node follows what is in force."""
+        now = self._store.now()
+        with self._store.begin() as tx:
+            newest = tx.generations.newest(lock=True)
+            reason = self._not_taken(tx, newest, file, node, now)
+            if reason is None:
+                reloaded = self._apply(tx, newest, file, now, author, drop_pending=True)
+        if reason is None:
+            return self._enter(reloaded, file, author)
+        log.warning("file_not_taken", reason=reason, remedy="`schedctl reload` on this node applies it")
+        assert newest is not None
+        return self._adopt(newest)
+
+    def follow(self, now: datetime) -> None:
+        """Loads the newest generation if another node put it in force. One that this release cannot load makes this
+        node stand aside until it can."""
+        with self._store.read() as tx:
+            if tx.generations.newest_id() <= self._in_force.current.generation:
+                return
+            newest = tx.generations.newest()
+        assert newest is not None
+        try:
+            self._adopt(newest)
+        except SchedulerError as error:
+            if self._in_force.behind is None:
+                log.error("generation_not_loaded", generation=newest.id, reason=str(error))
+            self._in_force.behind = f"generation {newest.id} cannot be loaded here: {error}"
+
+    # ------------------------------------------------------------ parts
+
+    def _put(self, author: str, *, drop_pending: bool, if_hash: str | None) -> Reloaded:
+        try:
+            file = self._load()
+            if if_hash is not None and not file.hash.startswith(if_hash):
+                raise Refused(
+                    f"the file's hash is {file.hash[:12]}, not {if_hash}", hint="look at `schedctl diff` again"
+                )
+            now = self._store.now()
+            with self._store.begin() as tx:
+                newest = tx.generations.newest(lock=True)
+                reloaded = self._apply(tx, newest, file, now, author, drop_pending=drop_pending)
+            return self._enter(reloaded, file, author)
+        except (InvalidInput, Refused) as error:
+            self.rejected = str(error)
+            log.warning("config_rejected", reason=str(error))
+            self._bus.publish("config.rejected", reason=str(error))
+            raise
+
+    def _apply(
+        self,
+        tx: Transaction,
+        newest: Generation | None,
+        file: Configuration,
+        now: datetime,
+        author: str,
+        *,
+        drop_pending: bool,
+    ) -> Reloaded:
+        if newest is not None and not self._differs(tx, newest, file):
+            return Reloaded(True, newest.id, file.hash, unchanged=len(file.jobs), warnings=self._warn(file))
+        old = self._readable(newest)
+        generation, difference = swap(tx, newest, old, file, now, author, drop_pending=drop_pending)
+        return Reloaded(
+            applied=True,
+            generation=generation.id,
+            hash=file.hash,
+            added=difference.added,
+            changed=difference.changed,
+            removed=difference.removed,
+            unchanged=len(difference.unchanged),
+            changes=self._describe(old, file),
+            warnings=self._warn(file),
+        )
+
+    def _enter(self, reloaded: Reloaded, file: Configuration, author: str) -> Reloaded:
+        """After the commit: until here the loops work with the old definitions, and the new generation of the changed
+        rows keeps them from touching those."""
+        self._in_force.set(Loaded(reloaded.generation, file))
+        self.rejected = None
+        counts = {"added": len(reloaded.added), "changed": len(reloaded.changed), "removed": len(reloaded.removed)}
+        log.info("config_loaded", generation=reloaded.generation, hash=file.hash[:12], author=author, **counts)
+        self._bus.publish(
+            "config.loaded", generation=reloaded.generation, hash=file.hash, author=author, removed=reloaded.removed
+        )
+        return reloaded
+
+    def _not_taken(
+        self, tx: Transaction, newest: Generation | None, file: Configuration, node: str, now: datetime
+    ) -> str | None:
+        if newest is None or newest.hash == file.hash or not self._others_live(tx, node, now):
+            return None
+        removed = compare(tx.jobs.states(), file).removed
+        if removed:
+            return f"other nodes live, and the file removes {', '.join(removed)}"
+        if tx.generations.find(file.hash) is not None:
+            return "other nodes live, and the file is older than what is in force"
+        return None
+
+    @staticmethod
+    def _differs(tx: Transaction, newest: Generation, file: Configuration) -> bool:
+        if newest.hash != file.hash or (newest.tzdata, newest.schedule_code) != (TZDATA_VERSION, SCHEDULE_CODE):
+            return True
+        return any(state.alarm for state in tx.jobs.states().values())
+
+    def _preview(self, file: Configuration) -> Reloaded:
+        with self._store.read() as tx:
+            newest = tx.generations.newest()
+            difference = compare(tx.jobs.states(), file)
+            pending = tx.runs.pending_counts(difference.removed)
+        changes = self._describe(self._readable(newest), file)
+        return Reloaded(
+            applied=False,
+            generation=newest.id if newest is not None else 0,
+            hash=file.hash,
+            added=difference.added,
+            changed=difference.changed,
+            removed=difference.removed,
+            unchanged=len(difference.unchanged),
+            pending={name: counts for name, counts in pending.items() if any(counts)},
+            changes=changes,
+            warnings=self._warn(file),
+        )
+
+    def _readable(self, generation: Generation | None) -> Configuration | None:
+        """The configuration of a stored generation, if this release can read it."""
+        if generation is None:
+            return None
+        loaded = self._in_force.loaded
+        if loaded is not None and loaded.generation == generation.id:
+            return loaded.configuration
+        try:
+            return self._load_texts(generation.files)
+        except SchedulerError as error:
+            log.warning("old_generation_unreadable", generation=generation.id, reason=str(error))
+            return None
+
+    def _adopt(self, generation: Generation) -> Reloaded:
+        configuration = self._load_texts(generation.files)
+        self._in_force.set(Loaded(generation.id, configuration))
+        log.info("config_followed", generation=generation.id, hash=generation.hash[:12])
+        self._bus.publish("config.loaded", generation=generation.id, hash=generation.hash, author=generation.author)
+        return Reloaded(True, generation.id, generation.hash, unchanged=len(configuration.jobs))
+
+    @staticmethod
+    def _others_live(tx: Transaction, node: str, now: datetime) -> bool:
+        return any(
+            other.id != node
+            and other.state in ("live", "stopping")
+            and other.beat_at is not None
+            and now - other.beat_at < LIVE_WITHIN
+            for other in tx.nodes.all()
+        )
