@@ -1,0 +1,52 @@
+"""The app: routes, and what errors become."""
+
+from __future__ import annotations
+
+from anyio import CapacityLimiter
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from scheduler.core.errors import SchedulerError
+from scheduler.web import control, health, jobs, runs, state
+from scheduler.web.answers import Malformed, Problem, problem_of
+from scheduler.web.backend import Backend
+from scheduler.web.guard import Guard
+from scheduler.web.waiting import RunWatch
+
+
+def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
+    """The HTTP face of one daemon. `trusted`: callers were let in by the socket's mode and may act; else they may read,
+    addressing this machine by name."""
+    app = Starlette(
+        routes=[*health.routes, *state.routes, *jobs.routes, *runs.routes, *control.routes],
+        exception_handlers={
+            SchedulerError: _scheduler_error,
+            HTTPException: _http_error,
+            ClientDisconnect: _gone,
+        },
+    )
+    app.state.backend = backend
+    app.state.watch = RunWatch(backend.bus)
+    app.state.scrapes = CapacityLimiter(1)
+    return Guard(app, trusted=trusted)
+
+
+def _scheduler_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, Malformed):
+        return Problem(error.status, error.reason, hint=error.hint)
+    assert isinstance(error, SchedulerError)
+    return problem_of(error)
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return Problem(404, "there is no such page", hint="the API begins at /v1/jobs, /v1/runs, /v1/status")
+    return Problem(error.status_code, error.detail, headers=error.headers)
+
+
+def _gone(request: Request, error: Exception) -> Response:
+    return Problem(400, "the request ended before its body did")

@@ -1,0 +1,97 @@
+"""What is wrong now, since when, and what to type: the answer of `status`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from scheduler.core.model import Output
+from scheduler.core.queries import JobView, NodeView, Queries, QueueView
+from scheduler.web.job_json import state_of
+from scheduler.web.present import Shown, when
+
+MOST_OUTPUTS = 20
+"""Jobs whose last line of output is looked up."""
+STUCK = timedelta(minutes=5)
+"""A ready run that waits longer than this in its queue is worth a word."""
+
+_SAYS = {
+    "alarm": "{alarm}",
+    "missed": "no success by {deadline}",
+    "late": "no success by {deadline}; still running",
+    "failing": "failed {failures} times in a row",
+}
+
+
+def problems_of(
+    views: Iterable[JobView],
+    queues: Iterable[QueueView],
+    nodes: Iterable[NodeView],
+    dead_letters: Mapping[str, int],
+    now: datetime,
+) -> list[Shown]:
+    """One entry per thing that is wrong, jobs first: kind, job, since, what it is, what to type."""
+    found = [one for view in views if (one := _job_problem(view, now)) is not None]
+    for job, count in sorted(dead_letters.items()):
+        what = f"{count} dead {'letters' if count > 1 else 'letter'}: runs with a payload that gave up"
+        found.append(_problem("dead_letters", job, None, what, f"schedctl runs {job} --status failed"))
+    for queue in queues:
+        if queue.oldest is not None and now - queue.oldest > STUCK:
+            what = f"queue {queue.queue.name}: {queue.ready} ready, none of them started for long"
+            found.append(_problem("queue", None, queue.oldest, what, "schedctl nodes"))
+    generations = {view.node.generation for view in nodes if view.node.state == "live"}
+    if len(generations) > 1:
+        found.append(_problem("nodes", None, None, "live nodes run different configurations", "schedctl nodes"))
+    return found
+
+
+def _job_problem(view: JobView, now: datetime) -> Shown | None:
+    kind = state_of(view, now)
+    if kind not in _SAYS:
+        return None
+    state = view.state
+    failures = state.consecutive_failures
+    what = _SAYS[kind].format(alarm=state.alarm, deadline=when(state.deadline_at), failures=failures)
+    what = what.replace("1 times in a row", "at its last run")
+    since = {
+        "alarm": None,
+        "missed": state.deadline_at,
+        "late": state.deadline_at,
+        "failing": state.last_failure_at,
+    }[kind]
+    verb = "describe" if kind == "alarm" or view.last is None else "logs"
+    problem = _problem(kind, state.name, since, what, f"schedctl {verb} {state.name}")
+    if view.last is not None:
+        problem |= {"run_id": view.last.id, "error": view.last.error}
+    return problem
+
+
+def _problem(kind: str, job: str | None, since: datetime | None, what: str, command: str) -> Shown:
+    return {
+        "kind": kind,
+        "job": job,
+        "since": when(since),
+        "what": what,
+        "command": command,
+        "run_id": None,
+        "error": None,
+        "last_line": None,
+    }
+
+
+def add_last_lines(problems: list[Shown], queries: Queries) -> None:
+    """Fills in the last line that the runs printed which the problems are about."""
+    for problem in [one for one in problems if one["run_id"] is not None][:MOST_OUTPUTS]:
+        problem["last_line"] = last_line(queries.output(problem["run_id"]))
+
+
+def last_line(output: Output | None) -> str | None:
+    """The last line that is not blank, as printable text of at most 300 characters."""
+    if output is None:
+        return None
+    end = (output.tail or output.head)[-4096:]
+    for line in reversed(end.decode("utf-8", "replace").splitlines()):
+        text = "".join(character if character.isprintable() else " " for character in line).strip()
+        if text:
+            return text[-300:]
+    return None

@@ -1,0 +1,45 @@
+"""What the HTTP face needs from the rest of the daemon, joined by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from starlette.requests import Request
+
+from scheduler.core.commands import Commands
+from scheduler.core.model import Job, Output
+from scheduler.core.notices import Bus
+from scheduler.core.queries import Readable
+
+Check = Callable[[], str | None]
+"""Why that part is not ready, None if it is. Must answer at once: it is called in the server's thread."""
+
+
+def _nothing_live(run: str, attempt: int) -> Output | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """`job` is the definition in force on this node. `live_output` reads what a running attempt of this node has
+    printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` are sentences about
+    this node that `status` must show (a file that was not taken, a generation that cannot be loaded)."""
+
+    readable: Readable
+    commands: Commands
+    bus: Bus
+    now: Callable[[], datetime]
+    job: Callable[[str], Job | None]
+    version: str
+    node: Callable[[], str]
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    metrics: Callable[[], bytes] = lambda: b""
+    live_output: Callable[[str, int], Output | None] = _nothing_live
+    remarks: Callable[[], list[str]] = list
+
+
+def backend_of(request: Request) -> Backend:
+    backend: Backend = request.app.state.backend
+    return backend

@@ -1,0 +1,111 @@
+"""A job as JSON, its state in one word, and its coming occurrences."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from scheduler.core.explain import note
+from scheduler.core.model import Job, Pause
+from scheduler.core.policy import excuses
+from scheduler.core.queries import JobView
+from scheduler.web.present import Shown, pause_json, run_json, skip_json, when
+
+STATES = ("removed", "alarm", "disabled", "missed", "late", "failing", "paused", "running", "waiting", "ok")
+"""From the most to the least telling; a job has the first one that applies."""
+
+_TICK = timedelta(microseconds=1)
+_CENTURIES = timedelta(days=200 * 366)
+
+
+def state_of(view: JobView, now: datetime) -> str:
+    """One word of STATES. `missed`: the deadline has passed; `late`: it has, but a run is on its way; `failing`: as
+    many failures in a row as `alert_after` says."""
+    state = view.state
+    overdue = state.deadline_at is not None and state.deadline_at < now
+    applies = {
+        "removed": state.removed_at is not None,
+        "alarm": state.alarm is not None,
+        "disabled": not state.enabled,
+        "missed": overdue and not view.running,
+        "late": overdue,
+        "failing": state.consecutive_failures >= alert_after(view),
+        "paused": view.pause is not None,
+        "running": bool(view.running),
+        "waiting": view.waiting > 0,
+    }
+    return next((word for word in STATES if applies.get(word)), "ok")
+
+
+def alert_after(view: JobView) -> int:
+    value = view.definition.get("alert_after", 1)
+    return value if isinstance(value, int) else 1
+
+
+def schedule_of(view: JobView) -> list[str]:
+    """Its cron expressions, as written."""
+    value: Any = view.definition.get("schedule")
+    if isinstance(value, str):
+        return [value]
+    return [str(one) for one in value] if isinstance(value, list | tuple) else []
+
+
+def job_json(view: JobView, now: datetime) -> Shown:
+    """A job as lists show it."""
+    state, definition = view.state, view.definition
+    return {
+        "name": state.name,
+        "description": definition.get("description", ""),
+        "state": state_of(view, now),
+        "enabled": state.enabled,
+        "schedule": schedule_of(view),
+        "timezone": definition.get("timezone"),
+        "next_run_at": when(state.next_due_at),
+        "deadline_at": when(state.deadline_at),
+        "since": when(state.since),
+        "removed_at": when(state.removed_at),
+        "last_success_at": when(state.last_success_at),
+        "last_failure_at": when(state.last_failure_at),
+        "consecutive_failures": state.consecutive_failures,
+        "alarm": state.alarm,
+        "running": [run_json(run) for run in view.running],
+        "waiting": view.waiting,
+        "last": None if view.last is None else run_json(view.last),
+        "last_skip": None if view.last_skip is None else skip_json(view.last_skip),
+        "pause": pause_json(view.pause),
+        "upcoming_pause": pause_json(view.upcoming),
+        "queue": definition.get("queue", "default"),
+        "team": definition.get("team", ""),
+        "severity": definition.get("severity", ""),
+        "tags": list(definition.get("tags") or ()),
+    }
+
+
+def coming(job: Job, pauses: list[Pause], after: datetime, count: int, until: datetime | None = None) -> list[Shown]:
+    """The next `count` occurrences strictly after `after` (at most up to `until`), in UTC and in the job's zone.
+
+    `note` says what is unusual about the clock then; `excused` why that instant will not run, as things stand."""
+    if job.schedule is None or not count:
+        return []
+    end = min(until, after + _CENTURIES) if until is not None else after + _CENTURIES
+    instants = list(islice(job.schedule.between(after + _TICK, end), count))
+    if not instants:
+        return []
+    stretches = excuses(pauses, job.blackouts, instants[0], instants[-1])
+    return [
+        {
+            "utc": when(instant),
+            "local": instant.astimezone(job.schedule.tzinfo).isoformat(),
+            "note": note(job.schedule, instant),
+            "excused": next(
+                (
+                    f"{one.reason}: {one.detail}" if one.detail else str(one.reason)
+                    for one in stretches
+                    if one.start <= instant < one.end
+                ),
+                None,
+            ),
+        }
+        for instant in instants
+    ]
