@@ -32,6 +32,13 @@ class Loop:
         self.errors = 0
         self._ailing: str | None = None
 
+    def request(self) -> bool:
+        """Asks for a tick; False if one was asked for already and has not begun."""
+        if self._requested.is_set():
+            return False
+        self._requested.set()
+        return True
+
     def run(self) -> None:
         """Ticks until no request is left; returns at once if another thread is doing that."""
         self._requested.set()

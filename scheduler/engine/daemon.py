@@ -1,0 +1,109 @@
+"""Hosts the loops: APScheduler calls their ticks, the main thread serves signals and whatever only it may do.
+
+An interval of one second makes every loop complete; requests and a date job at the earliest `next_due_at` make them
+prompt. APScheduler waits by the wall clock, so the main thread watches that against the monotonic clock and sends
+every loop at once when the wall clock was set.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from types import FrameType
+
+import structlog
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from scheduler.core.ports import Clock
+from scheduler.engine.loop import Loop
+
+log = structlog.get_logger("engine")
+
+INTERVAL = 1.0
+ROUND = 0.5
+"""Seconds between two looks of the main thread."""
+SET = 0.25
+"""The wall clock was set if it moves this many seconds against the monotonic one within a round."""
+
+
+class Daemon:
+    """`loops` by name; `next_due` tells when the planner must look again (None: nothing to come)."""
+
+    def __init__(
+        self,
+        loops: Mapping[str, Loop],
+        clock: Clock,
+        next_due: Callable[[], datetime | None],
+    ) -> None:
+        self._loops = loops
+        self._clock = clock
+        self._next_due = next_due
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(2 * len(loops) + 2)},
+            job_defaults={"coalesce": True, "max_instances": 16, "misfire_grace_time": None},
+        )
+
+    def start(self) -> None:
+        for name, loop in self._loops.items():
+            work = self._plan_and_look_ahead if name == "planner" else loop.run
+            self._scheduler.add_job(work, "interval", seconds=INTERVAL, id=name, next_run_time=datetime.now(UTC))
+        self._scheduler.start()
+
+    def poke(self, name: str) -> None:
+        """A tick of that loop, soon; requests that come before it begins are one."""
+        loop = self._loops[name]
+        if loop.request() and self._scheduler.running:
+            self._scheduler.add_job(loop.run, "date", id=f"{name}-now", replace_existing=True)
+
+    def stop_loop(self, name: str) -> None:
+        self._scheduler.remove_job(name)
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Has the main thread do it; from any thread or signal handler."""
+        self._inbox.put(work)
+
+    def on_signal(self, number: signal.Signals, work: Callable[[], None]) -> None:
+        def handler(_number: int, _frame: FrameType | None) -> None:
+            self._inbox.put(work)
+
+        signal.signal(number, handler)
+
+    def serve(self, until: Callable[[], bool]) -> None:
+        """The main thread's loop: does what is posted and watches the clock, until `until()`."""
+        wall, monotonic = self._clock.now(), self._clock.monotonic()
+        while not until():
+            try:
+                work = self._inbox.get(timeout=ROUND)
+            except queue.Empty:
+                pass
+            else:
+                work()
+            now, then = self._clock.now(), self._clock.monotonic()
+            if abs((now - wall).total_seconds() - (then - monotonic)) > SET:
+                self._catch_up_with_clock()
+            wall, monotonic = now, then
+
+    def shutdown(self) -> None:
+        self._scheduler.shutdown(wait=True)
+
+    def _plan_and_look_ahead(self) -> None:
+        self._loops["planner"].run()
+        due = self._next_due()
+        if due is None:
+            return
+        ahead = due - self._clock.now()
+        if timedelta(0) < ahead < timedelta(seconds=2 * INTERVAL):
+            self._scheduler.add_job(
+                self._plan_and_look_ahead, "date", run_date=due, id="planner-next", replace_existing=True
+            )
+
+    def _catch_up_with_clock(self) -> None:
+        for job in self._scheduler.get_jobs():
+            job.modify(next_run_time=datetime.now(UTC))

@@ -1,0 +1,85 @@
+"""Invariants: what must always be true of the ledger, watched from outside the loops that keep it so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import structlog
+
+from scheduler.core.ports import Bus, Store
+from scheduler.core.queries import Gauges, QueueView, Readable
+
+log = structlog.get_logger("engine")
+
+OVERDUE = timedelta(minutes=1)
+EVERY = timedelta(seconds=5)
+
+
+class Invariants:
+    """`broken` maps the name of each broken invariant to what is known about it; the last look's answer."""
+
+    def __init__(self, store: Store, readable: Readable, bus: Bus) -> None:
+        self._store = store
+        self._readable = readable
+        self._bus = bus
+        self._last: datetime | None = None
+        self.broken: Mapping[str, str] = {}
+
+    def tick(self, now: datetime) -> int:
+        """Looks every 5 s; the number of broken invariants."""
+        if self._last is not None and timedelta(0) <= now - self._last < EVERY:
+            return len(self.broken)
+        self._last = now
+        with self._readable.queries() as queries:
+            gauges = queries.gauges(now)
+        with self._store.read() as tx:
+            orphans = tx.runs.orphaned(1)
+        found = judge(gauges, now, orphan=orphans[0].id if orphans else None)
+        for name in found.keys() - self.broken.keys():
+            log.error("invariant_broken", invariant=name, detail=found[name])
+            self._bus.publish("invariant.broken", invariant=name, detail=found[name])
+        for name in self.broken.keys() - found.keys():
+            log.info("invariant_restored", invariant=name)
+        self.broken = found
+        return len(found)
+
+
+def judge(gauges: Gauges, now: datetime, orphan: str | None) -> dict[str, str]:
+    """The broken invariants, by name, with one sentence each."""
+    found: dict[str, str] = {}
+    overdue = [
+        job.state.name
+        for job in gauges.jobs
+        if job.state.enabled and job.state.next_due_at is not None and now - job.state.next_due_at > OVERDUE
+    ]
+    if overdue:
+        found["overdue"] = f"{len(overdue)} job(s) are due for more than a minute and not planned: {_some(overdue)}"
+    if orphan is not None:
+        found["orphan"] = f"run {orphan} is RUNNING without a live node"
+    live = [view.node for view in gauges.nodes if view.node.state in ("live", "stopping")]
+    served_by_all = any(node.queues is None for node in live)
+    served = {name for node in live for name in node.queues or ()}
+    unserved = [q.queue.name for q in gauges.queues if q.ready and not served_by_all and q.queue.name not in served]
+    if unserved:
+        found["unserved_queue"] = f"no node serves queue {_some(unserved)}, and runs wait in it"
+    stuck = [view.queue.name for view in gauges.queues if _stuck(view, now)]
+    if stuck and "unserved_queue" not in found:
+        found["stuck_queue"] = f"runs wait in queue {_some(stuck)} although it has room"
+    generations = {node.generation for node in live}
+    if len(generations) > 1 and all(_settled(node.started_at, now) for node in live):
+        found["generations"] = f"nodes work with different configurations: {sorted(generations)}"
+    return found
+
+
+def _stuck(view: QueueView, now: datetime) -> bool:
+    room = view.queue.concurrency is None or view.running < view.queue.concurrency
+    return room and view.queue.rate is None and view.oldest is not None and now - view.oldest > OVERDUE
+
+
+def _settled(started_at: datetime, now: datetime) -> bool:
+    return now - started_at > OVERDUE
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

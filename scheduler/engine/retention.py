@@ -1,0 +1,54 @@
+"""Retention: removes what is older than its job keeps it, a little at a time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from scheduler.core.ports import Bus, Store
+from scheduler.engine.in_force import InForce
+
+EVERY = timedelta(minutes=1)
+JOBS = 200
+"""Jobs looked at per pass, in rotation."""
+ROWS = 500
+"""Rows removed per transaction."""
+KEEP = timedelta(days=90)
+KEEP_OUTPUT = timedelta(days=30)
+"""For jobs that are no longer in the file."""
+KEEP_NODES = timedelta(days=7)
+
+
+class Retention:
+    def __init__(self, store: Store, in_force: InForce, bus: Bus) -> None:
+        self._store = store
+        self._in_force = in_force
+        self._bus = bus
+        self._after = ""
+        self._last: datetime | None = None
+
+    def tick(self, now: datetime) -> int:
+        """One pass a minute; the number of rows removed."""
+        if self._last is not None and timedelta(0) <= now - self._last < EVERY:
+            return 0
+        self._last = now
+        with self._store.read() as tx:
+            names = sorted(tx.jobs.states())
+        waiting = [name for name in names if name > self._after][:JOBS]
+        removed = sum(self._prune(name, now) for name in waiting)
+        self._after = waiting[-1] if len(waiting) == JOBS else ""
+        with self._store.begin() as tx:
+            removed += tx.nodes.prune(now - KEEP_NODES)
+        if removed:
+            self._bus.publish("retention.pruned", rows=removed)
+        return removed
+
+    def _prune(self, name: str, now: datetime) -> int:
+        job = self._in_force.job(name)
+        keep, keep_output = (job.keep, job.keep_output) if job is not None else (KEEP, KEEP_OUTPUT)
+        total = 0
+        while True:
+            with self._store.begin() as tx:
+                removed = tx.runs.prune(name, keep, keep_output, now, ROWS)
+            total += removed
+            if removed < ROWS:
+                return total

@@ -1,0 +1,157 @@
+"""The owner of all child processes, as executors and beats see it: routes each event to who started the child.
+
+One object lives as long as the daemon; the supervisor process behind it may be replaced.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from scheduler.core.children import ChildExit, ChildListener, ChildSpec
+from scheduler.core.errors import Unavailable
+from scheduler.supervisor import spec as wire_spec
+from scheduler.supervisor.client import SupervisorClient
+from scheduler.supervisor.diagnose import explain
+from scheduler.supervisor.spec import Event, Exited, SpawnFailed, SupervisorGone
+from scheduler.supervisor.state import StateLock
+
+GONE = "the supervisor of its processes ended"
+
+
+class Owner:
+    """Implements core.children.Children and core.ports.Switch. `on_gone` is called from a thread when the supervisor has
+    ended by itself; the main thread must then call `replace`."""
+
+    def __init__(self, lock: StateLock, node: str, on_gone: Callable[[], None]) -> None:
+        self._lock = lock
+        self._node = node
+        self._on_gone = on_gone
+        self._guard = threading.Lock()
+        self._listeners: dict[str, tuple[wire_spec.ChildSpec, ChildListener]] = {}
+        self._client: SupervisorClient | None = None
+        self._closing = False
+        # Looking at somebody's files to explain a failure may block; the reader of events must not.
+        self._explaining = ThreadPoolExecutor(4, thread_name_prefix="explain")
+
+    def open(self) -> None:
+        """Starts the supervisor; call it from the main thread. StartError if it does not come up."""
+        self._adopt(SupervisorClient(self._node, self._lock.directory, self._hear, lock_fd=self._lock.fd).open())
+
+    def replace(self, node: str) -> None:
+        """Ends everything that the present supervisor owns and starts another for `node`; main thread only.
+
+        Whoever waited for a child hears that it is lost, after it is gone."""
+        client = self._present()
+        self._node = node
+        fresh = client.replace(node=node)
+        with self._guard:
+            lost = list(self._listeners.values())
+            self._listeners.clear()
+        self._adopt(fresh)
+        for _, listener in lost:
+            listener.lost(GONE)
+
+    def close(self, timeout: float = 15.0) -> bool:
+        """Ends everything and the supervisor; False if it stayed."""
+        self._closing = True
+        done = self._present().close(timeout)
+        self._explaining.shutdown(wait=False)
+        return done
+
+    # ------------------------------------------------------------ Children
+
+    def start(
+        self,
+        spec: ChildSpec,
+        listener: ChildListener,
+        *,
+        output_fd: int,
+        stdin_fd: int | None = None,
+        channel_fd: int | None = None,
+    ) -> None:
+        asked = _translated(spec)
+        with self._guard:
+            self._listeners[spec.run] = (asked, listener)
+        try:
+            self._present().start(asked, output_fd=output_fd, stdin_fd=stdin_fd, channel_fd=channel_fd)
+        except BaseException:
+            with self._guard:
+                self._listeners.pop(spec.run, None)
+            raise
+
+    def end(self, run: str, why: str, kill_after: float) -> None:
+        try:
+            self._present().end(run, why, kill_after)
+        except Unavailable:
+            return  # With the supervisor gone the child ends anyway, and its listener hears of it.
+
+    def settled(self, run: str, attempt: int) -> None:
+        """The exit is recorded in the database; the supervisor may forget it."""
+        try:
+            self._present().settled(run, attempt)
+        except Unavailable:
+            return
+
+    # ------------------------------------------------------------ Switch
+
+    def trust(self, term_at: float | None, kill_at: float | None) -> None:
+        self._present().trust(term_at, kill_at)
+
+    def ping(self) -> None:
+        self._present().ping()
+
+    def silent_for(self) -> float:
+        return time.monotonic() - self._present().answered_at
+
+    def kill(self) -> None:
+        self._present().kill()
+
+    # ------------------------------------------------------------ parts
+
+    def _present(self) -> SupervisorClient:
+        client = self._client
+        if client is None:
+            raise Unavailable("the supervisor has not been started")
+        return client
+
+    def _adopt(self, client: SupervisorClient) -> None:
+        self._client = client
+        self._lock.record(self._node, supervisor_pid=client.pid)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, SupervisorGone):
+            if not self._closing:
+                self._on_gone()
+        elif isinstance(event, SpawnFailed):
+            asked, listener = self._dismiss(event.run)
+            if listener is not None and asked is not None:
+                self._explaining.submit(lambda: listener.failed(explain(asked, event)))
+        elif isinstance(event, Exited):
+            _, listener = self._dismiss(event.run)
+            if listener is not None:
+                listener.exited(ChildExit(event.code, event.signal, event.why, event.left))
+
+    def _dismiss(self, run: str) -> tuple[wire_spec.ChildSpec | None, ChildListener | None]:
+        with self._guard:
+            return self._listeners.pop(run, (None, None))
+
+
+def _translated(spec: ChildSpec) -> wire_spec.ChildSpec:
+    user, limits = spec.user, spec.limits
+    return wire_spec.ChildSpec(
+        run=spec.run,
+        attempt=spec.attempt,
+        node=spec.node,
+        argv=spec.argv,
+        cwd=spec.cwd,
+        env=spec.env,
+        kill_after=spec.kill_after,
+        leftovers="keep" if spec.leftovers == "keep" else "end",
+        user=None if user is None else wire_spec.User(user.uid, user.gid, user.groups),
+        limits=None
+        if (limits.memory, limits.tasks, limits.nice) == (None, None, None)
+        else wire_spec.Limits(limits.memory, limits.tasks, limits.nice),
+    )
