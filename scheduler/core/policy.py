@@ -213,5 +213,6 @@ def _skip(
     if count:
         start = schedule.after(first - _TICK)
         end = schedule.before(last + _TICK)
-        assert start is not None and end is not None
+        assert start is not None
+        assert end is not None
         yield Skip(job.name, reason, start, end, count, detail=detail)
