@@ -13,7 +13,7 @@ import structlog
 
 from scheduler.core.lifecycle import settle
 from scheduler.core.model import FailReason, Job, Run
-from scheduler.core.outcome import Failed, GivenBack, Outcome, Succeeded
+from scheduler.core.outcome import Failed, Outcome
 from scheduler.core.ports import Attempts, Bus, Claim, Clock, Executor, Launch, Settlement, Store
 from scheduler.engine.aftermath import settle_all
 from scheduler.engine.in_force import InForce
@@ -51,7 +51,7 @@ class Worker:
         store: Store,
         in_force: InForce,
         executors: Mapping[str, Executor],
-        prepare: Callable[[Run, Job], Launch | Failed],
+        prepare: Callable[[Run, Job], Launch | Outcome],
         attempts: Attempts,
         bus: Bus,
         clock: Clock,
@@ -139,15 +139,16 @@ class Worker:
         live = Live(run, executor, self._clock.monotonic() + timeout)
         with self._held.lock:
             self._held.lives[run.id] = live
+        outcome: Outcome | None
         try:
-            failure = self._start(live, job)
+            outcome = self._start(live, job)
         except Exception as error:
             log.exception("start_failed", job_name=run.job, run_id=run.id)
-            failure = Failed(FailReason.ERROR, f"could not be started: {type(error).__name__}: {error}")
-        if failure is not None:
-            self._done(live, failure)
+            outcome = Failed(FailReason.ERROR, f"could not be started: {type(error).__name__}: {error}")
+        if outcome is not None:
+            self._done(live, outcome)
 
-    def _start(self, live: Live, job: Job | None) -> Failed | None:
+    def _start(self, live: Live, job: Job | None) -> Outcome | None:
         run = live.run
         if job is None:
             return Failed(FailReason.ERROR, "its job was removed", retryable=False)
@@ -155,7 +156,7 @@ class Worker:
             reason = f"this release has no executor for {job.action.kind!r}"
             return Failed(FailReason.ERROR, reason, retryable=False)
         launch = self._prepare(run, job)
-        if isinstance(launch, Failed):
+        if not isinstance(launch, Launch):
             return launch
         live.executor.start(launch, lambda outcome: self._done(live, outcome))
         self._bus.publish("run.started", run=run.id, job=run.job, attempt=run.attempt)
@@ -239,8 +240,6 @@ class Worker:
     def _decide(self, one: Live, cancel: str | None, now: datetime) -> Settlement:
         outcome = one.outcome
         assert outcome is not None
-        if one.why == "drain" and not isinstance(outcome, Succeeded):
-            outcome = GivenBack(started=True)
         run = replace(one.run, cancel=cancel)
         spread = random.random()  # noqa: S311 -- spreads retries, is no secret
         return settle(run, outcome, self._in_force.job(run.job), now, spread)

@@ -1,0 +1,54 @@
+"""`schedulerd`: reads the settings, starts the daemon, and says what is wrong when it cannot."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib.metadata import version
+
+from scheduler.core.errors import InvalidInput, SchedulerError, StartError
+from scheduler.settings import SETTINGS, load_settings
+
+EX_CONFIG = 78
+EX_FAILED = 1
+
+
+def parser() -> argparse.ArgumentParser:
+    described = argparse.ArgumentParser(
+        prog="schedulerd",
+        description="The cron daemon. It runs in the foreground; talk to it with schedctl.",
+        epilog="Each flag is also an environment variable: --state-dir is SCHEDULER_STATE_DIR.",
+    )
+    described.add_argument("--version", action="version", version=f"schedulerd {version('schedulerd')}")
+    for setting in SETTINGS:
+        if setting.secret:
+            continue  # Flags show in `ps`; secrets come by environment or file.
+        default = f" (default: {setting.default})" if setting.default else ""
+        described.add_argument(
+            f"--{setting.name.lower().replace('_', '-')}",
+            dest=setting.name,
+            metavar=setting.name,
+            help=(setting.help + default).replace("%", "%%"),
+        )
+    return described
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs until it is told to stop. Exit status 0 after a drain, 78 for a start that settings or the file forbid."""
+    flags = vars(parser().parse_args(arguments))
+    try:
+        settings = load_settings(flags, os.environ)
+        from scheduler.app import App
+
+        return App(settings).run()
+    except (StartError, InvalidInput) as error:
+        print(f"schedulerd: {error}", file=sys.stderr)
+        return EX_CONFIG
+    except SchedulerError as error:
+        print(f"schedulerd: {error}", file=sys.stderr)
+        return EX_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
