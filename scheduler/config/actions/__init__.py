@@ -1,0 +1,1 @@
+"""What the actions that come with the scheduler may say in jobs.yaml, one kind a file."""

@@ -1,0 +1,300 @@
+"""Values of one job → a Job, with everything that can be wrong about it told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from scheduler.config.actions.registry import Actions
+from scheduler.config.bundle import Bundle
+from scheduler.config.fields import NAME_RULE, Interpolation, shown, to_name
+from scheduler.config.models import retries as retries_of
+from scheduler.config.models.job import JobModel, job_model
+from scheduler.config.translate import complaints
+from scheduler.config.written import action_of, definition_of, fingerprint_of
+from scheduler.core.errors import ScheduleError
+from scheduler.core.model import (
+    After,
+    Blackout,
+    CatchUp,
+    Child,
+    Job,
+    Leftovers,
+    Limits,
+    OnLost,
+    Overlap,
+    Status,
+    Watch,
+)
+from scheduler.core.schedule import DayMatch, Schedule
+from scheduler.core.zone import zone_of
+
+MERGED = ("env", "secrets", "limits")
+"""Mappings that a job adds to those of `defaults`; everything else replaces it."""
+
+_BACKSTOP = timedelta(hours=24)
+_WINDOWS = {"latest": timedelta(days=7), "all": timedelta(hours=24), "none": timedelta(days=7)}
+
+
+class Builder:
+    """Builds one job after the other; problems go to the bundle. `queues` and `chains` tell what the jobs refer to,
+    also those that are wrong otherwise: the queue and the job that each names."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        actions: Actions,
+        defaults: Mapping[str, Any],
+        broken: Set[str],
+        interpolation: Interpolation,
+    ) -> None:
+        """`defaults` are those that are right, `broken` the keys of the others."""
+        self.queues: dict[str, str] = {}
+        self.chains: dict[str, str] = {}
+        self._bundle = bundle
+        self._actions = actions
+        self._kinds = tuple(actions)
+        self._model = job_model(actions)
+        self._defaults = defaults
+        self._broken = broken
+        self._merged_defaults = [key for key in MERGED if isinstance(defaults.get(key), dict)]
+        self._interpolation = interpolation
+        self._name = ""
+        self._own: Mapping[str, Any] = {}
+
+    def build(self, name: str, own: Any) -> Job | None:
+        """The job; None if something is wrong with it."""
+        self._name = name
+        before = len(self._bundle.problems)
+        if not isinstance(own, dict):
+            reason = "the job is empty" if own is None else f"{shown(own)} where the job's keys are expected"
+            self._complain((), reason, "write at least its action, such as `command`, below it", key=True)
+            return None
+        self._own = own
+        model, broken = self._validate(self._merge(own))
+        job = self._job(model, broken)
+        return None if len(self._bundle.problems) > before else job
+
+    def _merge(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        values = {**self._defaults, **own} if None not in own.values() else dict(self._defaults)
+        if None in own.values():
+            values.update((key, value) for key, value in own.items() if value is not None)
+        for key in self._merged_defaults:
+            mine = own.get(key)
+            if isinstance(mine, dict):
+                values[key] = {**self._defaults[key], **mine}
+        return values
+
+    def _validate(self, values: dict[str, Any]) -> tuple[JobModel, set[str]]:
+        """The model of what is right, and the keys that are not."""
+        broken = {key for key in self._broken if key not in self._own}
+        while True:
+            try:
+                return self._model.model_validate(values, context=self._interpolation), broken
+            except ValidationError as error:
+                found = list(complaints(error, self._model))
+                for path, reason, hint, key in found:
+                    self._complain(path, reason, hint, key=key)
+                wrong = {str(path[0]) for path, *_ in found if path}
+                if not wrong & values.keys():
+                    return self._model.model_construct(), broken | set(values)
+                broken |= wrong
+                values = {key: value for key, value in values.items() if key not in wrong}
+
+    def _complain(self, path: tuple[str | int, ...], reason: str, hint: str | None, *, key: bool = False) -> None:
+        section = "defaults" if path and path[0] not in self._own and path[0] in self._defaults else "jobs"
+        whole = (section, *path) if section == "defaults" else (section, self._name, *path)
+        self._bundle.complain(whole, reason, hint, key=key, job=self._name)
+
+    def _job(self, model: JobModel, broken: set[str]) -> Job:
+        self.queues[self._name] = model.queue
+        if model.after is not None:
+            self.chains[self._name] = model.after.job
+        zone = self._zone(model, broken)
+        schedule = self._schedule(model, zone, broken)
+        self._one_action(model, broken)
+        action, written = action_of(model, self._kinds)
+        if model.external and model.schedule is None and "schedule" not in broken:
+            self._complain(("external",), "an external job without a schedule", "add the schedule on which it reports")
+        scheduled = model.schedule is not None or "schedule" in broken
+        overlap = self._overlap(model, scheduled, broken)
+        leftovers = self._leftovers(model, overlap, broken)
+        timeout = model.timeout
+        if timeout is None:
+            options = self._actions.get(action.kind)
+            timeout = _BACKSTOP if options is None else options.default_timeout
+        payload = retries_of.PAYLOAD if model.retries is None else model.retries
+        lock = None if overlap is Overlap.ALLOW else f"job:{self._name}" if model.lock is None else f"lock:{model.lock}"
+        after = model.after
+        job = Job(
+            name=self._name,
+            definition={},
+            fingerprint="",
+            action=action,
+            description=model.description,
+            enabled=model.enabled,
+            schedule=schedule,
+            after=None if after is None else After(after.job, Status[after.on.upper()]),
+            overlap=overlap,
+            lock=lock,
+            catch_up=CatchUp(model.catch_up),
+            catch_up_window=model.catch_up_window or _WINDOWS[model.catch_up],
+            catch_up_max=model.catch_up_max,
+            blackouts=self._blackouts(model, zone),
+            timeout=timeout,
+            kill_after=model.kill_after,
+            leftovers=leftovers,
+            retries=model.retries or retries_of.NONE,
+            payload_retries=payload,
+            on_lost=OnLost(model.on_lost),
+            queue=model.queue,
+            priority=model.priority,
+            keep=model.keep,
+            keep_output=model.keep_output,
+            log_limit=model.log_limit,
+            child=Child(
+                env=model.env,
+                secrets={name: one.noun() for name, one in model.secrets.items()},
+                workdir=model.workdir,
+                user=model.user,
+                limits=Limits() if model.limits is None else model.limits.noun(),
+                stdin=model.stdin,
+            ),
+            watch=Watch(
+                heartbeat=model.heartbeat,
+                grace=model.grace,
+                alert_after=model.alert_after,
+                severity=model.severity,
+                team=model.team,
+                runbook=model.runbook,
+                tags=model.tags,
+            ),
+        )
+        definition = definition_of(job, model, written)
+        return replace(job, definition=definition, fingerprint=fingerprint_of(definition))
+
+    def _one_action(self, model: JobModel, broken: set[str]) -> None:
+        given = [kind for kind in self._kinds if getattr(model, kind, None) is not None or kind in broken]
+        if model.external or "external" in broken:
+            given.append("external")
+        choices = ", ".join((*self._kinds, "external"))
+        if not given and not broken & self._later():
+            self._complain((), "the job does nothing", f"add one of {choices}", key=True)
+        elif len(given) > 1:
+            self._complain(
+                (given[1],), f"a job has one action, but here are {' and '.join(given)}", "keep one of them", key=True
+            )
+
+    def _later(self) -> set[str]:
+        """Keys that would have been an action in a later release, or were meant as one."""
+        return {key for key in self._own if key not in self._model.model_fields}
+
+    def _zone(self, model: JobModel, broken: set[str]) -> tzinfo | None:
+        if model.timezone is None:
+            needs = model.schedule is not None or any(one.schedule for one in model.blackouts)
+            if needs and "timezone" not in broken:
+                key: tuple[str, ...] = ("schedule",) if model.schedule is not None else ("blackouts",)
+                hint = "add timezone: Asia/Shanghai (or where you are) to the job or to `defaults`"
+                self._complain(key, "a schedule without a time zone", hint, key=True)
+            return None
+        try:
+            return zone_of(model.timezone)
+        except ScheduleError as error:
+            self._complain(("timezone",), error.reason, error.hint)
+            return None
+
+    def _schedule(self, model: JobModel, zone: tzinfo | None, broken: set[str]) -> Schedule | None:
+        if model.schedule is None:
+            return None
+        return self._compiled(model.schedule, model, zone, ("schedule",))
+
+    def _compiled(
+        self, expressions: tuple[str, ...], model: JobModel, zone: tzinfo | None, path: tuple[str | int, ...]
+    ) -> Schedule | None:
+        """The schedule; each bad expression is told at its place."""
+        name = model.timezone if zone is not None and model.timezone is not None else "UTC"
+        day_match = cast(DayMatch, model.day_match)
+        hashed = self._name if any("h" in one.casefold() for one in expressions) else ""
+        try:
+            return Schedule(expressions, name, day_match, hashed)
+        except ScheduleError as error:
+            whole = error
+        found = False
+        for index, expression in enumerate(expressions):
+            try:
+                Schedule((expression,), name, day_match, hashed)
+            except ScheduleError as error:
+                found = True
+                self._complain((*path, index), error.reason, error.hint)
+        if not found:
+            self._complain(path, whole.reason, whole.hint)
+        return None
+
+    def _overlap(self, model: JobModel, scheduled: bool, broken: set[str]) -> Overlap:
+        word = model.overlap
+        if word is not None and "overlap" not in self._own and not scheduled and word in ("skip", "replace"):
+            word = None  # what most jobs do is no mistake of a job that cannot
+        if word is None:
+            word = "skip" if scheduled else "allow" if model.lock is None else "queue"
+        elif not scheduled and word in ("skip", "replace"):
+            reason = f"`overlap: {word}` needs a schedule: only occurrences can be skipped or replaced"
+            self._complain(("overlap",), reason, "write queue (one at a time, all wait) or allow")
+        if word == "allow" and model.lock is not None and not broken & {"overlap", "lock"}:
+            place = "lock" if "lock" in self._own else "overlap"
+            self._complain((place,), "`lock` cannot be kept with `overlap: allow`", "remove one of the two")
+        return Overlap(word)
+
+    def _leftovers(self, model: JobModel, overlap: Overlap, broken: set[str]) -> Leftovers:
+        if model.leftovers == "keep" and overlap is not Overlap.ALLOW:
+            if "leftovers" not in self._own:
+                return Leftovers.END
+            if "overlap" not in broken:
+                reason = "what a run leaves behind can be kept only if runs may overlap"
+                self._complain(("leftovers",), reason, "add overlap: allow, or remove `leftovers`")
+        return Leftovers(model.leftovers)
+
+    def _blackouts(self, model: JobModel, zone: tzinfo | None) -> tuple[Blackout, ...]:
+        made = []
+        for index, one in enumerate(model.blackouts):
+            if one.schedule is not None:
+                path = ("blackouts", index, "schedule")
+                schedule = self._compiled((one.schedule,), model, zone, path)
+                made.append(Blackout(one.reason, schedule=schedule, length=one.length))
+                continue
+            start, end = (self._instant(moment, zone, index) for moment in (one.start, one.end))
+            if start is not None and end is not None and start >= end:
+                self._complain(
+                    ("blackouts", index, "to"), "the blackout ends before it begins", "correct `from` or `to`"
+                )
+            made.append(Blackout(one.reason, start=start, end=end))
+        return tuple(made)
+
+    def _instant(self, moment: datetime | None, zone: tzinfo | None, index: int) -> datetime | None:
+        if moment is None:
+            return None
+        try:
+            if moment.tzinfo is not None:
+                return moment.astimezone(UTC)
+            if zone is not None:
+                return moment.replace(tzinfo=zone).astimezone(UTC)
+        except OverflowError:
+            self._complain(("blackouts", index), "a date outside the years 1 to 9999", "correct it")
+            return None
+        if "timezone" not in self._own and "timezone" not in self._defaults:
+            hint = "add timezone to the job or to `defaults`, or an offset: 2026-12-24T00:00+08:00"
+            self._complain(("blackouts", index), "a wall-clock time without a time zone", hint)
+        return None
+
+
+def check_name(bundle: Bundle, section: str, name: str) -> bool:
+    """Whether a job or queue may have this name; complains if not."""
+    try:
+        to_name(name)
+    except ValueError:
+        bundle.complain((section, name), f"{shown(name)} is not a good name", NAME_RULE, key=True)
+        return False
+    return True

@@ -1,0 +1,145 @@
+"""jobs.yaml → Configuration, all or nothing: every error at once, each with its place, its reason and its remedy."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from scheduler.config.actions.registry import Actions, discover
+from scheduler.config.build import Builder, check_name
+from scheduler.config.bundle import Bundle, gather
+from scheduler.config.chains import check_chains
+from scheduler.config.fields import Interpolation
+from scheduler.config.models.job import DefaultsModel, job_model
+from scheduler.config.models.queue import DEFAULT_QUEUES, QueueModel
+from scheduler.config.problem import ConfigError
+from scheduler.config.sources import Disk, Source, Stored
+from scheduler.config.suggest import did_you_mean
+from scheduler.config.translate import complaints, keys_of
+from scheduler.config.written import canonical
+from scheduler.core.errors import ScheduleError
+from scheduler.core.model import Configuration, Job, Queue
+from scheduler.core.zone import zone_of
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration with the texts and trees it came from, for those who tell where a value was written."""
+
+    configuration: Configuration
+    bundle: Bundle
+
+
+def load_file(
+    path: str | os.PathLike[str],
+    *,
+    actions: Actions | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """The configuration of a file, or of all *.yaml files of a folder, with everything that is included.
+
+    `environ` gives `${NAME}` its values (the process's environment), `actions` the kinds of actions (all that are
+    found). ConfigError, an InvalidInput, if anything is wrong; nothing else is raised, whatever the bytes are."""
+    return load(Disk(path), actions=actions, environ=environ).configuration
+
+
+def load_texts(
+    files: Mapping[str, str],
+    main: str | None = None,
+    *,
+    actions: Actions | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Configuration:
+    """The same from stored texts. `Configuration.files` knows by itself where to begin; for other texts `main`
+    names the first one."""
+    return load(Stored(files, main), actions=actions, environ=environ).configuration
+
+
+def load(source: Source, *, actions: Actions | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
+    """The configuration and where it came from."""
+    with _no_collections():
+        return _load(source, discover() if actions is None else actions, Interpolation(environ))
+
+
+def _load(source: Source, actions: Actions, interpolation: Interpolation) -> Loaded:
+    bundle = gather(source, interpolation)
+    queues = _queues(bundle)
+    defaults, broken = _defaults(bundle, actions, interpolation)
+    builder = Builder(bundle, actions, defaults, broken, interpolation)
+    jobs: dict[str, Job] = {}
+    for name, values in bundle.sections["jobs"].items():
+        good = check_name(bundle, "jobs", name)
+        job = builder.build(name, values)
+        if job is not None and good:
+            jobs[name] = job
+    for name, queue in builder.queues.items():
+        if queue not in queues and queue not in bundle.sections["queues"]:
+            hint = f"{did_you_mean(queue, queues)}, or add it below `queues`"
+            bundle.complain(_origin(bundle, name, "queue"), f"there is no queue `{queue}`", hint, job=name)
+    check_chains(bundle, builder.chains)
+    if bundle.problems:
+        raise ConfigError(bundle.problems)
+    made = {"files": bundle.files, "values": interpolation.used}
+    digest = hashlib.sha256(canonical(made).encode("utf-8", "surrogatepass")).hexdigest()
+    return Loaded(Configuration(hash=digest, files=bundle.files, jobs=jobs, queues=queues), bundle)
+
+
+def _queues(bundle: Bundle) -> dict[str, Queue]:
+    queues = dict(DEFAULT_QUEUES)
+    for name, values in bundle.sections["queues"].items():
+        check_name(bundle, "queues", name)
+        try:
+            queues[name] = QueueModel.model_validate({} if values is None else values).noun(name)
+        except ValidationError as error:
+            for path, reason, hint, key in complaints(error, QueueModel):
+                bundle.complain(("queues", name, *path), reason, hint, key=key)
+    return queues
+
+
+def _defaults(bundle: Bundle, actions: Actions, interpolation: Interpolation) -> tuple[dict[str, Any], set[str]]:
+    """The values of `defaults` that are right, and the keys of the others, which are told once, not per job."""
+    values = {key: value for key, value in bundle.sections["defaults"].items() if value is not None}
+    own = keys_of(job_model(actions)) - keys_of(DefaultsModel)
+    for name in sorted(own & values.keys()):
+        reason = f"`{name}` belongs to a job, not to `defaults`"
+        bundle.complain(("defaults", name), reason, "move it into the job", key=True)
+        del values[name]
+    broken: set[str] = set()
+    try:
+        DefaultsModel.model_validate(values, context=interpolation)
+    except ValidationError as error:
+        for path, reason, hint, key in complaints(error, DefaultsModel):
+            bundle.complain(("defaults", *path), reason, hint, key=key)
+            broken.update(str(part) for part in path[:1])
+    if isinstance(values.get("timezone"), str) and "timezone" not in broken:
+        try:
+            zone_of(values["timezone"])
+        except ScheduleError as error:
+            bundle.complain(("defaults", "timezone"), error.reason, error.hint)
+            broken.add("timezone")
+    return {key: value for key, value in values.items() if key not in broken}, broken
+
+
+def _origin(bundle: Bundle, job: str, key: str) -> tuple[str, ...]:
+    """The path at which a job's value was written: in the job, or in `defaults`."""
+    own = bundle.sections["jobs"].get(job)
+    return ("jobs", job, key) if isinstance(own, dict) and own.get(key) is not None else ("defaults", key)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """A load makes hundreds of thousands of objects and hardly any garbage; collections would triple its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

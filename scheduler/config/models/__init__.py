@@ -1,0 +1,1 @@
+"""What jobs.yaml may say, one noun a file."""

@@ -1,0 +1,45 @@
+"""Queues: how much may run at once, and how fast runs may start."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from scheduler.config.fields import Whole, refuse, shown
+from scheduler.config.models.base import Model
+from scheduler.core.model import Queue
+
+_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/(s|m|h|d)")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+DEFAULT_QUEUES = {"default": Queue("default", concurrency=64), "scans": Queue("scans", concurrency=4)}
+
+
+def _rate(value: object) -> float:
+    found = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        refuse(f"{shown(value)} is not a rate", "write a number per unit of time: 5/s, 120/m, 1000/h, 5000/d")
+    rate = float(found[1]) / _SECONDS[found[2]]
+    if not rate:
+        refuse("a rate of zero lets nothing run", "pause the jobs instead: schedctl pause JOB")
+    return rate
+
+
+Rate = Annotated[
+    float, PlainValidator(_rate), WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?/[smhd]$"})
+]
+
+
+class QueueModel(Model):
+    """Limits over all nodes."""
+
+    concurrency: Annotated[
+        int | None, Whole(1, 1_000_000), Field(description="Runs at once, over all nodes; without it, no limit.")
+    ] = None
+    rate: Annotated[Rate | None, Field(description="How often runs may start: 5/s, 120/m, 1000/h, 5000/d.")] = None
+    burst: Annotated[int, Whole(1, 1_000_000), Field(description="How many may start at once after a quiet time.")] = 1
+
+    def noun(self, name: str) -> Queue:
+        return Queue(name, concurrency=self.concurrency, rate=self.rate, burst=self.burst)
