@@ -121,9 +121,9 @@ def _first_with_other_offset(zone: tzinfo, left: int, right: int, offset: int) -
 
 
 def _offset_at(zone: tzinfo, second: int) -> int:
-    offset = instant_of(second).astimezone(zone).utcoffset()
-    assert offset is not None, "an aware zone always has an offset"
-    return offset // timedelta(seconds=1)
+    # By the two wall clocks, not utcoffset(): that depends on `fold`, which subclasses of datetime may lose.
+    utc = instant_of(second)
+    return (utc.astimezone(zone).replace(tzinfo=None) - utc.replace(tzinfo=None)) // timedelta(seconds=1)
 
 
 def instant_of(second: int) -> datetime:

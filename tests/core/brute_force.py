@@ -15,8 +15,8 @@ from importlib import resources
 from zoneinfo import ZoneInfo
 
 NAMES = {
-    "month": "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(),
-    "weekday": "SUN MON TUE WED THU FRI SAT".split(),
+    "month": ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
+    "weekday": ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
 }
 RANGES = {
     "second": (0, 59),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from scheduler.core.errors import InvalidInput
 from scheduler.core.offsets import instant_of, start_of_year, transitions
 from scheduler.core.zone import zone_names, zone_of
 
@@ -57,3 +59,11 @@ def near_a_change(draw: st.DrawFn, first_year: int = 2017, last_year: int = 2031
 
 
 whole_seconds = st.integers(0, 4_102_444_800).map(lambda second: datetime.fromtimestamp(second, UTC))
+
+
+def outcome(call: Callable[..., object], *arguments: object, **more: object) -> object:
+    """What `call` returns, or the InvalidInput that it raises; any other exception fails the test."""
+    try:
+        return call(*arguments, **more)
+    except InvalidInput as error:
+        return error
