@@ -7,6 +7,7 @@ import errno
 import itertools
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -226,11 +227,12 @@ class SupervisorClient:
     def _read(self) -> None:
         buffer = wire.buffer()
         reason = "its socket closed"
-        self._reading = self._sock.dup()
-        self._reading.settimeout(None)
+        readable = select.poll()
+        readable.register(self._sock, select.POLLIN)
         while True:
+            readable.poll()
             try:
-                received = wire.receive(self._reading, buffer)
+                received = wire.receive(self._sock, buffer)
             except (OSError, wire.Broken) as error:
                 reason, received = str(error), None
             if received is None:
@@ -242,7 +244,8 @@ class SupervisorClient:
             elif received[0]["type"] == "ready":
                 self._ready.set()
         status = self._process.wait()
-        self._reading.close()
+        with self._sending:
+            self._sock.close()
         self._gone.set()
         self._ready.set()
         self._tell(SupervisorGone(self._process.pid, f"{reason}, status {status}"))

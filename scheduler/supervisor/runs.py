@@ -149,8 +149,10 @@ class Runs:
                 self._closing[run.run] = run
             elif (home := self._adopted.pop(pid, None)) is not None:
                 home.discard(pid)
-        if taken and (self._closing or self._kept or self._ending_all):
+        if taken and (self._closing or self._ending or self._kept or self._ending_all):
             self._adopt()
+            for run in self._ending.values():
+                self._chase(run)
             for run in list(self._closing.values()):
                 self._close(run, now)
             for slot in [slot for slot in self._kept if not self._by_slot[slot]]:
@@ -208,6 +210,17 @@ class Runs:
         for process in self._members(run):
             if processes.send(process, number) and process.pid != run.pid:
                 run.left.add((process.pid, process.started))
+
+    def _chase(self, run: Run) -> None:
+        """TERM to what was being forked at the moment of the first one, by a parent that it has ended.
+
+        New processes whose parent lives are left to it: they may be its clean-up.
+        """
+        known = {pid for pid, _started in run.left}
+        for process in processes.below(run.orphans - known):
+            who = process.pid, process.started
+            if who not in run.left and processes.send(process, signal.SIGTERM):
+                run.left.add(who)
 
     def _members(self, run: Run) -> list[Process]:
         roots = [*([run.pid] if run.status is None else []), *run.orphans]

@@ -1,0 +1,130 @@
+"""A supervisor in the hands of a test, and eyes for what it leaves behind."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import select
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from scheduler.supervisor.client import SupervisorClient
+from scheduler.supervisor.output import create
+from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started
+
+NODE = "node-1"
+ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+PATIENCE = 20.0
+
+_E = TypeVar("_E", bound=Event)
+_tokens = itertools.count(1)
+
+
+def token() -> str:
+    """A number of seconds to sleep that no other process on the machine sleeps."""
+    return f"{7000 + next(_tokens)}.{os.getpid()}{time.monotonic_ns() % 1_000_000:06d}"
+
+
+def alive(mark: str) -> list[int]:
+    """Living processes with this token in their command line."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            line = Path("/proc", name, "cmdline").read_bytes()
+        except OSError:
+            continue
+        if mark.encode() in line:
+            found.append(int(name))
+    return found
+
+
+def zombies_of(pid: int) -> list[int]:
+    """Children of this process that nobody has reaped."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                fields = Path("/proc", name, "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if fields[0] == "Z" and int(fields[1]) == pid:
+                found.append(int(name))
+    return found
+
+
+def wait_until(condition: Callable[[], Any], timeout: float = PATIENCE) -> Any:
+    """The first true value of `condition`, looked at every 10 ms."""
+    until = time.monotonic() + timeout
+    while not (value := condition()):
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {timeout} s: {condition}")
+        select.select([], [], [], 0.01)
+    return value
+
+
+class Harness:
+    """One client, its events by run, and an output file per run."""
+
+    def __init__(self, folder: Path, *, cgroup: str | None = None, trusted: bool = True) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.state.mkdir(exist_ok=True)
+        self.inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.events: list[Event] = []
+        self.client = SupervisorClient(NODE, self.state, self.inbox.put, cgroup=cgroup).open()
+        if trusted:
+            self.client.trust(None, None)
+
+    def spec(self, run: str, *argv: str, **more: Any) -> ChildSpec:
+        values = {"attempt": 1, "node": NODE, "cwd": str(self.folder), "env": ENV, "kill_after": 10.0} | more
+        return ChildSpec(run=run, argv=argv, **values)
+
+    def start(self, run: str, *argv: str, stdin_fd: int | None = None, **more: Any) -> ChildSpec:
+        spec = self.spec(run, *argv, **more)
+        fd = create(self.folder / f"{run}.out")
+        try:
+            self.client.start(spec, output_fd=fd, stdin_fd=stdin_fd)
+        finally:
+            os.close(fd)
+        return spec
+
+    def sh(self, run: str, script: str, **more: Any) -> ChildSpec:
+        return self.start(run, "/bin/sh", "-c", script, **more)
+
+    def python(self, run: str, script: str, **more: Any) -> ChildSpec:
+        return self.start(run, sys.executable, "-I", "-S", "-c", script, **more)
+
+    def output(self, run: str) -> bytes:
+        return (self.folder / f"{run}.out").read_bytes()
+
+    def expect(self, kind: type[_E], run: str, timeout: float = PATIENCE) -> _E:
+        """The event of this kind about this run; another final event about it is an error."""
+
+        def found() -> Event | None:
+            while not self.inbox.empty():
+                self.events.append(self.inbox.get())
+            about = [event for event in self.events if getattr(event, "run", run) == run]
+            hit = next((event for event in about if isinstance(event, kind)), None)
+            wrong = [event for event in about if isinstance(event, Exited | SpawnFailed)]
+            assert hit is not None or not wrong, wrong
+            return hit
+
+        event = wait_until(found, timeout)
+        assert isinstance(event, kind)
+        return event
+
+    def exited(self, run: str, timeout: float = PATIENCE) -> Exited:
+        return self.expect(Exited, run, timeout)
+
+    def started(self, run: str) -> Started:
+        return self.expect(Started, run)
+
+    def said(self, run: str, text: bytes) -> None:
+        """Wait until the child has written this."""
+        wait_until(lambda: text in self.output(run))

@@ -1,0 +1,226 @@
+"""Ending runs, and what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from scheduler.supervisor import processes
+from tests.supervisor.harness import Harness, alive, token, wait_until
+
+STUBBORN = "trap '' TERM; "
+
+
+def escapees(mark: str) -> str:
+    """In the background, in a session of its own, without an environment, and forked twice."""
+    return (
+        f"sleep {mark} & setsid sleep {mark} & env -i setsid /bin/sleep {mark} & "
+        f"(setsid sh -c '(env -i setsid /bin/sleep {mark} &)' &) ; "
+        f"until [ $(pgrep -c -f '^(/bin/)?sleep {mark}$') -ge 4 ]; do :; done; "
+    )
+
+
+def stubborn_child(mark: str) -> str:
+    """One that ignores TERM already when the shell goes on."""
+    loop = f"{STUBBORN} echo on; : > on; while :; do sleep {mark}; done"
+    return f'setsid sh -c "{loop}" & until [ -e on ]; do :; done;'
+
+
+def test_what_a_run_leaves_behind_is_ended_before_it_is_over(supervisor: Harness) -> None:
+    mark = token()
+    supervisor.sh("r", f"{escapees(mark)} exit 3")
+    exited = supervisor.exited("r")
+    assert (exited.code, exited.why) == (3, None)
+    assert exited.left == 4
+    assert alive(mark) == []
+
+
+def test_leftovers_that_ignore_term_are_killed_after_a_while(supervisor: Harness) -> None:
+    mark = token()
+    supervisor.sh("r", f"{stubborn_child(mark)} exit 0", kill_after=0.5)
+    started = time.monotonic()
+    exited = supervisor.exited("r")
+    assert (exited.code, exited.why) == (0, None)
+    assert exited.left >= 1
+    assert alive(mark) == []
+    assert time.monotonic() - started < 10
+
+
+def test_leftovers_can_be_kept(supervisor: Harness) -> None:
+    kept, ended = token(), token()
+    supervisor.sh("keep", f"setsid sleep {kept} & sleep {kept} & exit 0", leftovers="keep")
+    exited = supervisor.exited("keep")
+    assert (exited.code, exited.left) == (0, 0)
+    assert len(wait_until(lambda: len(alive(kept)) == 2 and alive(kept))) == 2
+    # The next runs must not take the kept ones for theirs, and the other way round.
+    for number in range(3):
+        supervisor.sh(f"end{number}", f"setsid sleep {ended} & exit 0")
+        assert supervisor.exited(f"end{number}").left == 1
+    assert alive(ended) == []
+    assert len(alive(kept)) == 2
+    assert supervisor.client.close()
+    assert alive(kept) == []
+
+
+def test_a_run_that_is_ended_is_ended_as_a_whole(supervisor: Harness) -> None:
+    mark = token()
+    supervisor.sh("r", f"{escapees(mark)} echo on; exec sleep {mark}", leftovers="keep")
+    supervisor.said("r", b"on")
+    supervisor.client.end("r", "cancel", 10)
+    exited = supervisor.exited("r")
+    assert (exited.signal, exited.why, exited.left) == (signal.SIGTERM, "cancel", 4)
+    assert alive(mark) == []
+
+
+def test_term_then_kill(supervisor: Harness) -> None:
+    mark = token()
+    supervisor.sh("r", f"{STUBBORN} {escapees(mark)} echo on; while :; do sleep {mark}; done")
+    supervisor.said("r", b"on")
+    before = time.monotonic()
+    supervisor.client.end("r", "timeout", 0.5)
+    exited = supervisor.exited("r")
+    assert (exited.signal, exited.why) == (signal.SIGKILL, "timeout")
+    assert time.monotonic() - before >= 0.5
+    assert alive(mark) == []
+
+
+def test_a_later_end_may_hasten_but_not_rename(supervisor: Harness) -> None:
+    supervisor.sh("r", f"{STUBBORN} echo on; while :; do sleep {token()}; done")
+    supervisor.said("r", b"on")
+    supervisor.client.end("r", "timeout", 60)
+    supervisor.client.end("r", "lost", 0.1)
+    supervisor.client.end("r", "cancel", 60)
+    exited = supervisor.exited("r")
+    assert (exited.signal, exited.why) == (signal.SIGKILL, "timeout")
+
+
+def test_an_exit_after_our_signal_is_no_result(supervisor: Harness) -> None:
+    supervisor.sh("r", f"trap 'exit 0' TERM; echo on; sleep {token()} & wait")
+    supervisor.said("r", b"on")
+    supervisor.client.end("r", "timeout", 10)
+    exited = supervisor.exited("r")
+    assert (exited.code, exited.why) == (0, "timeout")
+
+
+def test_an_exit_before_our_signal_is_a_result(supervisor: Harness) -> None:
+    supervisor.sh("r", f"{stubborn_child(token())} exit 5", kill_after=60)
+    supervisor.said("r", b"on")
+    main = supervisor.started("r").pid
+    wait_until(lambda: processes.read(main) is None)
+    supervisor.client.end("r", "cancel", 0.1)
+    exited = supervisor.exited("r")
+    assert (exited.code, exited.why) == (5, None)
+
+
+def test_a_stopped_child_can_be_ended(supervisor: Harness) -> None:
+    supervisor.sh("r", f"echo on; kill -STOP $$; sleep {token()}")
+    pid = supervisor.started("r").pid
+    wait_until(lambda: (found := processes.read(pid)) and found.state == "T")
+    supervisor.client.end("r", "cancel", 30)
+    assert supervisor.exited("r").signal == signal.SIGTERM
+
+
+def test_ending_one_run_leaves_the_other_alone(supervisor: Harness) -> None:
+    one, two = token(), token()
+    for run, mark in (("one", one), ("two", two)):
+        supervisor.sh(run, f"{escapees(mark)} echo on; exec sleep {mark}")
+    supervisor.said("one", b"on")
+    supervisor.said("two", b"on")
+    assert len(alive(two)) == 5
+    supervisor.client.end("one", "cancel", 10)
+    supervisor.exited("one")
+    assert alive(one) == []
+    assert len(alive(two)) == 5
+    supervisor.client.end("two", "cancel", 10)
+    assert supervisor.exited("two").left == 4
+    assert alive(two) == []
+
+
+def test_what_never_stops_forking_is_killed(supervisor: Harness) -> None:
+    mark = token()
+    forks = f"while :; do (setsid sleep {mark} &) ; sleep 0.01; done"
+    script = f"{STUBBORN} echo on; f() {{ trap '' TERM; {forks}; }}; f & f & f & wait"
+    supervisor.sh("r", script)
+    supervisor.said("r", b"on")
+    supervisor.client.end("r", "timeout", 0.2)
+    assert supervisor.exited("r").why == "timeout"
+    assert alive(mark) == []
+
+
+def test_a_process_without_its_main_thread_is_still_there(supervisor: Harness) -> None:
+    mark = token()
+    script = (
+        "import ctypes, threading, time, signal\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"threading.Thread(target=lambda: (print('on', flush=True), time.sleep({mark})), daemon=True).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    supervisor.python("r", script)
+    pid = supervisor.started("r").pid
+    supervisor.said("r", b"on")
+    wait_until(lambda: (found := processes.read(pid)) and found.state == "Z")
+    supervisor.client.end("r", "timeout", 0.2)
+    assert supervisor.exited("r").why == "timeout"
+    assert alive(mark) == []
+
+
+def test_ending_what_has_not_started_yet(supervisor: Harness) -> None:
+    for number in range(300):
+        supervisor.sh(f"r{number}", f"exec sleep {token()}")
+    for number in reversed(range(300)):
+        supervisor.client.end(f"r{number}", "cancel", 10)
+    for number in range(300):
+        exited = supervisor.exited(f"r{number}")
+        assert exited.why == "cancel"
+        assert exited.code is None
+
+
+def test_a_signal_is_for_the_main_process_and_no_reason(supervisor: Harness) -> None:
+    supervisor.sh("r", f"trap 'exit 9' USR1; echo on; sleep {token()} & wait")
+    supervisor.said("r", b"on")
+    supervisor.client.signal("r", signal.SIGUSR1)
+    exited = supervisor.exited("r")
+    assert (exited.code, exited.why) == (9, None)
+
+
+def test_daemons_of_a_living_run_are_not_reaped_too_early(supervisor: Harness) -> None:
+    supervisor.sh("r", "for i in 1 2 3 4 5; do (setsid sh -c 'exit 1' &); done; sleep 0.2; exit 2")
+    assert supervisor.exited("r").code == 2
+
+
+@pytest.fixture
+def cgroup_root() -> str:
+    root = Path("/sys/fs/cgroup/unified")
+    if not root.is_dir() or os.geteuid() != 0:
+        pytest.skip("NEEDS ROOT and cgroup v2 at /sys/fs/cgroup/unified")
+    folder = root / f"schedulerd-test-{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made: {error}")
+    return str(folder)
+
+
+def test_with_a_cgroup(tmp_path: Path, cgroup_root: str) -> None:
+    harness = Harness(tmp_path, cgroup=cgroup_root)
+    mark = token()
+    harness.sh("left", f"{escapees(mark)} cat /proc/self/cgroup; exit 3")
+    exited = harness.exited("left")
+    assert (exited.code, exited.left) == (3, 4)
+    assert f"{Path(cgroup_root).name}/run-".encode() in harness.output("left")
+    assert alive(mark) == []
+    harness.sh(
+        "kill", f"{STUBBORN} mkdir {cgroup_root}/run-*/own; {escapees(mark)} echo on; while :; do sleep {mark}; done"
+    )
+    harness.said("kill", b"on")
+    harness.client.end("kill", "cancel", 0.2)
+    assert harness.exited("kill").why == "cancel"
+    assert alive(mark) == []
+    harness.start("none", "no-such-command")
+    wait_until(lambda: not [path for path in Path(cgroup_root).iterdir() if path.is_dir()])
+    assert harness.client.close()
+    os.rmdir(cgroup_root)
