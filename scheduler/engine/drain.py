@@ -1,0 +1,81 @@
+"""Drain: how a node leaves. It takes nothing more, waits for what it holds, ends the rest, and is marked stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import structlog
+
+from scheduler.core.errors import Unavailable
+from scheduler.core.ids import short
+from scheduler.core.ports import Bus, Clock, Store
+from scheduler.engine.worker import Worker
+
+log = structlog.get_logger("engine")
+
+ENDING = timedelta(minutes=2)
+"""How long runs that were told to end may still take, besides their own `kill_after`, before the daemon goes anyway."""
+
+
+class Drain:
+    """Asked for by `begin`; a second `begin` ends the wait. `over` is true when nothing is held any more."""
+
+    def __init__(
+        self, store: Store, worker: Worker, bus: Bus, clock: Clock, node: Callable[[], str], timeout: timedelta
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._bus = bus
+        self._clock = clock
+        self._node = node
+        self._timeout = timeout
+        self._until: float | None = None
+        self._ended_at: float | None = None
+
+    @property
+    def begun(self) -> bool:
+        return self._until is not None
+
+    def begin(self) -> None:
+        """From now on nothing further is planned or claimed here."""
+        if self._until is not None:
+            log.warning("drain_cut_short")
+            self._until = self._clock.monotonic()
+            return
+        self._worker.accepting = False
+        self._until = self._clock.monotonic() + self._timeout.total_seconds()
+        held = self._worker.live()
+        log.info(
+            "drain_started",
+            waiting_for=[f"{run.job} ({short(run.id)})" for run in held],
+            at_most=str(self._timeout),
+        )
+        self._mark("stopping")
+
+    def over(self) -> bool:
+        """Called again and again by the main thread once the drain has begun."""
+        if self._until is None:
+            return False
+        held = self._worker.live()
+        if not held:
+            return True
+        now = self._clock.monotonic()
+        if self._ended_at is None and now >= self._until:
+            log.warning("drain_ends_runs", runs=[f"{run.job} ({short(run.id)})" for run in held])
+            self._worker.end_all("drain")
+            self._ended_at = now
+        return self._ended_at is not None and now - self._ended_at > ENDING.total_seconds()
+
+    def finish(self) -> None:
+        """What was still held is closed by whoever comes next."""
+        self._mark("stopped")
+        log.info("drain_finished")
+        self._bus.publish("node.stopped", node=self._node())
+
+    def _mark(self, state: str) -> None:
+        try:
+            with self._store.begin() as tx:
+                tx.nodes.mark(self._node(), state, self._store.now())
+        except Unavailable as error:
+            log.warning("node_not_marked", state=state, reason=str(error))

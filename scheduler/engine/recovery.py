@@ -1,0 +1,52 @@
+"""Recovery: what a starting daemon does about the runs that its predecessor held. Everything of them is gone by now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+import structlog
+
+from scheduler.core.model import Run
+from scheduler.core.outcome import Outcome
+from scheduler.core.ports import Attempts, Bus, Store
+from scheduler.engine.in_force import InForce
+from scheduler.engine.orphans import close_orphans
+
+log = structlog.get_logger("engine")
+
+
+def predecessors(store: Store, former: str | None) -> dict[str, list[Run]]:
+    """The nodes that this daemon succeeds and that were not stopped, with the runs they hold: whoever held this state
+    directory, and on SQLite every node, because holding the database's lock means that all are gone."""
+    with store.read() as tx:
+        nodes = [node for node in tx.nodes.all() if node.state not in ("dead", "stopped")]
+        mine = [node.id for node in nodes if store.kind == "sqlite" or node.id == former]
+        return {node: tx.runs.running(node) for node in mine}
+
+
+def recover(
+    store: Store,
+    in_force: InForce,
+    bus: Bus,
+    attempts: Attempts,
+    nodes: Collection[str],
+    known: Mapping[tuple[str, int], Outcome],
+    now: datetime,
+) -> int:
+    """Declares `nodes` dead, settles their runs (with what is `known` of them, else as lost), ships what they had
+    written; the number of runs."""
+    with store.begin() as tx:
+        for node in tx.nodes.all():
+            if node.id in nodes:
+                tx.nodes.declare_dead(node.id, node.beat, now)
+    left = attempts.left_behind()
+    if left:
+        outputs = attempts.outputs(left)
+        with store.begin() as tx:
+            tx.runs.put_output(outputs)
+    closed = close_orphans(store, in_force, bus, now, known, of_node=lambda node: node in nodes)
+    attempts.forget(left)
+    if closed:
+        log.info("recovered", runs=closed, known=len(known), nodes=len(nodes))
+    return closed
