@@ -1,0 +1,1 @@
+"""The database: all SQL of the product, on SQLite and PostgreSQL alike."""

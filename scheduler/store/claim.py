@@ -1,0 +1,272 @@
+"""PENDING → RUNNING.
+
+Rows are locked in the order node, job, queue, lock, run. What a queue allows (runs at once, tokens) is counted while
+its row is held, so that no two nodes count the same place; whose lock is held steps out of the way of the others
+(`waits_for`), so that the next look finds runs that can be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain, zip_longest
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, literal, select, update
+
+from scheduler.core.model import Cause, Run, Status, WaitsFor
+from scheduler.core.ports import Claim
+from scheduler.store import tables as t
+from scheduler.store.jobs import changed_after
+from scheduler.store.nodes import SqlNodes
+from scheduler.store.pauses import held_back
+from scheduler.store.promote import distinct, next_in_line
+from scheduler.store.rows import RUN, runs_of, with_payloads
+from scheduler.store.session import Session
+
+_ROUNDS = 8
+"""How often a claim looks again after it sent runs away that wait for a lock or a pause."""
+_EXTRA = 100
+"""Candidates looked at beyond those that are wanted."""
+
+_CANDIDATE = (t.runs.c.seq, t.runs.c.job, t.runs.c.cause, t.runs.c.queue, t.runs.c.lock)
+
+
+@dataclass(slots=True)
+class _Place:
+    """What a queue whose row is held can still take. None: no limit."""
+
+    name: str
+    tokens: float
+    rate: float | None
+    room: int | None
+
+    @property
+    def full(self) -> bool:
+        return (self.room is not None and self.room <= 0) or (self.rate is not None and self.tokens < 1)
+
+    def take(self) -> bool:
+        if self.full:
+            return False
+        if self.room is not None:
+            self.room -= 1
+        if self.rate is not None:
+            self.tokens -= 1
+        return True
+
+
+@dataclass(slots=True)
+class _Choice:
+    """What one look found: runs to claim, and runs that step out of the way."""
+
+    chosen: list[int] = field(default_factory=list)
+    behind_lock: list[int] = field(default_factory=list)
+    behind_pause: list[int] = field(default_factory=list)
+    left_locks: set[str] = field(default_factory=set)
+
+
+def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
+    """The runs that `asked.node` holds from now on, with their payloads: the queues take turns, within a queue by
+    priority, then age."""
+    if asked.limit <= 0 or not SqlNodes(session).hold(asked.node):
+        return []
+    names = [
+        name
+        for name in session.rows(distinct(t.runs.c.queue, t.READY)).scalars()
+        if asked.queues is None or name in asked.queues
+    ]
+    places = _lock_queues(session, names, asked.skip_busy_queues, now) if names else {}
+    before = {name: place.tokens for name, place in places.items()}
+    newer = changed_after(session, asked.generation) if places else []
+    claimed: list[Run] = []
+    for _ in range(_ROUNDS):
+        wanted = asked.limit - len(claimed)
+        candidates = _candidates(session, places.values(), wanted, newer)
+        if not candidates:
+            break
+        choice = _choose(session, candidates, places, wanted, asked.generation, now)
+        _step_aside(session, choice)
+        claimed += _take(session, asked.node, choice, now)
+        if len(claimed) >= asked.limit or not (choice.behind_lock or choice.behind_pause):
+            break
+    _pay(session, places, before, now)
+    _open_attempts(session, claimed, now)
+    return with_payloads(session, claimed)
+
+
+def _lock_queues(session: Session, names: list[str], skip_busy: bool, now: datetime) -> dict[str, _Place]:
+    """What each of these queues can still take; nobody else claims from them until the transaction ends."""
+    query = select(t.queues).where(t.queues.c.name.in_(names)).order_by(t.queues.c.name)
+    rows = session.rows(query.with_for_update(skip_locked=skip_busy)).all()
+    limited = [row.name for row in rows if row.concurrency is not None]
+    running: dict[str, int] = {}
+    if limited:
+        count = select(t.runs.c.queue, func.count()).where(t.IS_RUNNING, t.runs.c.queue.in_(limited))
+        running = dict(session.rows(count.group_by(t.runs.c.queue)).all())
+    places = {}
+    for row in rows:
+        tokens = row.tokens
+        if row.rate is not None:
+            refill = max(0.0, (now - row.refilled_at).total_seconds()) * row.rate
+            tokens = min(float(row.burst), tokens + refill)
+        room = None if row.concurrency is None else row.concurrency - running.get(row.name, 0)
+        places[row.name] = _Place(row.name, tokens, row.rate, room)
+    return places
+
+
+def _candidates(session: Session, places: Iterable[_Place], wanted: int, newer: Collection[str]) -> list[Row[Any]]:
+    """Ready runs of queues that can take one, the queues in turns."""
+    found = []
+    for place in places:
+        if place.full:
+            continue
+        query = (
+            select(*_CANDIDATE)
+            .where(t.READY, t.runs.c.queue == place.name)
+            .order_by(t.runs.c.priority.desc(), t.runs.c.seq)
+            .limit(wanted + _EXTRA)
+        )
+        if newer:
+            query = query.where(t.runs.c.job.not_in(newer))
+        found.append(session.rows(query).all())
+    return [row for row in chain.from_iterable(zip_longest(*found)) if row is not None]
+
+
+def _choose(
+    session: Session,
+    candidates: list[Row[Any]],
+    places: Mapping[str, _Place],
+    wanted: int,
+    generation: int,
+    now: datetime,
+) -> _Choice:
+    names = {row.job for row in candidates}
+    jobs = _lock_jobs(session, names, generation)
+    held_jobs = held_back(session, names, now)
+    free, held = _lock_locks(session, {row.lock for row in candidates if row.lock is not None and row.job in jobs})
+    choice = _Choice()
+    for row in candidates:
+        if len(choice.chosen) >= wanted:
+            break
+        if row.job in held_jobs and row.cause != Cause.MANUAL.value:
+            choice.behind_pause.append(row.seq)
+            if row.lock is not None:
+                choice.left_locks.add(row.lock)
+        elif row.lock in held:
+            choice.behind_lock.append(row.seq)
+        elif row.job in jobs and (row.lock is None or row.lock in free) and places[row.queue].take():
+            choice.chosen.append(row.seq)
+            if row.lock is not None:
+                free.remove(row.lock)
+                held.add(row.lock)
+    return choice
+
+
+def _lock_jobs(session: Session, names: set[str], generation: int) -> set[str]:
+    """Jobs that nobody changes until the transaction ends; those that somebody is changing now are left out. Unknown
+    ones are among them: only a manual run gets that far."""
+    if session.kind == "sqlite":
+        return names
+    query = (
+        select(t.jobs.c.name)
+        .where(t.jobs.c.name.in_(names), t.jobs.c.generation <= generation)
+        .order_by(t.jobs.c.name)
+        .with_for_update(read=True, key_share=True, skip_locked=True)
+    )
+    return set(session.rows(query).scalars())
+
+
+def _lock_locks(session: Session, keys: set[str]) -> tuple[set[str], set[str]]:
+    """(free ones that are ours until the transaction ends, ones that a run holds); a lock that somebody is changing at
+    this moment is in neither."""
+    if not keys:
+        return set(), set()
+    table = t.locks.c
+    query = select(table.key).where(table.key.in_(keys), table.run.is_(None)).order_by(table.key)
+    free = set(session.rows(query.with_for_update(skip_locked=True)).scalars())
+    rest = keys - free
+    if not rest:
+        return free, set()
+    return free, set(session.rows(select(table.key).where(table.key.in_(rest), table.run.is_not(None))).scalars())
+
+
+def _step_aside(session: Session, choice: _Choice) -> None:
+    for seqs, word in ((choice.behind_lock, WaitsFor.LOCK), (choice.behind_pause, WaitsFor.PAUSE)):
+        if seqs:
+            here = session.unheld(t.READY, seqs)
+            session.write(update(t.runs).where(t.runs.c.seq.in_(here)).values(waits_for=word.value))
+    # a run that waits for its job's pause must not hold up others in the line of a shared lock
+    next_in_line(session, choice.left_locks)
+
+
+def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[Run]:
+    if not choice.chosen:
+        return []
+    lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
+    statement = (
+        update(t.runs)
+        .where(t.runs.c.seq.in_(session.unheld(t.READY, choice.chosen)))
+        .values(
+            status=Status.RUNNING.value,
+            node=node,
+            # the time keeps fences growing after a backup was restored
+            fence=session.greatest(
+                t.runs.c.fence + 1,
+                func.coalesce(lock_fence, 0) + 1,
+                literal(int(now.timestamp() * 1000), t.runs.c.fence.type),
+            ),
+            attempt=t.runs.c.attempt + 1,
+            started_at=func.coalesce(t.runs.c.started_at, literal(now, t.runs.c.started_at.type)),
+            not_before=None,
+            reason=None,
+            progress=None,
+            message=None,
+            result=None,
+        )
+        .returning(*RUN)
+    )
+    place = {seq: index for index, seq in enumerate(choice.chosen)}
+    runs = sorted(runs_of(session.connection.execute(statement)), key=lambda run: place[run.seq])
+    session.write(
+        update(t.locks)
+        .where(t.locks.c.key == bindparam("lock"))
+        .values(run=bindparam("holder"), fence=bindparam("new_fence")),
+        [{"lock": run.lock, "holder": run.id, "new_fence": run.fence} for run in runs if run.lock is not None],
+    )
+    return runs
+
+
+def _pay(session: Session, places: Mapping[str, _Place], before: Mapping[str, float], now: datetime) -> None:
+    session.write(
+        update(t.queues)
+        .where(t.queues.c.name == bindparam("queue"))
+        .values(tokens=bindparam("rest"), refilled_at=bindparam("at")),
+        [
+            {"queue": name, "rest": place.tokens, "at": now}
+            for name, place in places.items()
+            if place.tokens != before[name]
+        ],
+    )
+
+
+def _open_attempts(session: Session, runs: list[Run], now: datetime) -> None:
+    if not runs:
+        return
+    query = select(t.jobs.c.name, t.jobs.c.fingerprint).where(t.jobs.c.name.in_({run.job for run in runs}))
+    fingerprints = dict(session.rows(query).all())
+    session.write(
+        t.attempts.insert(),
+        [
+            {
+                "run": run.id,
+                "number": run.attempt,
+                "node": run.node,
+                "fence": run.fence,
+                "started_at": now,
+                "fingerprint": fingerprints.get(run.job, ""),
+                "left": 0,
+            }
+            for run in runs
+        ],
+    )

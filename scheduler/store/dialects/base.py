@@ -1,0 +1,48 @@
+"""The seam between the store and a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from sqlalchemy import Connection, Engine
+
+from scheduler.core.errors import Unavailable
+
+PATIENCE = timedelta(seconds=2)
+"""How long a transaction waits for anything, and how long one statement may take."""
+
+
+class Database(Protocol):
+    kind: str
+    engine: Engine
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A connection inside a transaction that may write; committed at the end, rolled back by an exception."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection inside a transaction that sees one state of the database and writes nothing."""
+        ...
+
+    def migrating(self) -> AbstractContextManager[Connection]:
+        """A writing transaction that excludes every other one of this kind and has no time limit once it began."""
+        ...
+
+    def now(self) -> datetime: ...
+
+    def fault(self, error: BaseException) -> Unavailable | None:
+        """What the driver's error means, in words; None if it is nobody's fault but the code's."""
+        ...
+
+    def place(self) -> str:
+        """Where it is, without a password."""
+        ...
+
+    def measure(self, connection: Connection, tables: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+        """Size in bytes, and the number of rows per table."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,135 @@
+"""PostgreSQL through psycopg: bounded waits everywhere, nothing that a transaction pooler would break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from scheduler.core.errors import StartError, Unavailable
+from scheduler.store.dialects.base import PATIENCE
+
+_MIGRATION_LOCK = 0x7363686564  # any number that all releases share
+
+_WAITS = "SELECT " + ", ".join(
+    f"set_config('{name}', '{int(PATIENCE.total_seconds() * 1000)}', true)"
+    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+)
+
+
+class PostgresDatabase:
+    """A database server. Connects when first used; StartError for a URL that cannot be read."""
+
+    kind = "postgresql"
+
+    def __init__(self, url: str, *, pool_size: int = 8) -> None:
+        try:
+            parsed = make_url(url).set(drivername="postgresql+psycopg")
+        except ArgumentError as error:
+            raise StartError(f"the database URL cannot be read: {error}") from error
+        self._url: URL = parsed
+        self.engine: Engine = create_engine(
+            parsed,
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=PATIENCE.total_seconds(),
+            connect_args={
+                "connect_timeout": 5,
+                "application_name": "schedulerd",
+                # a server-side prepared statement outlives the transaction: poolers in transaction mode break it
+                "prepare_threshold": None,
+                "keepalives": 1,
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 10_000,
+            },
+        )
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection, connection.begin():
+            connection.exec_driver_sql(_WAITS)
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with self.engine.connect() as plain:
+            connection = plain.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                connection.exec_driver_sql(_WAITS)
+                yield connection
+
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection, connection.begin():
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            yield connection
+
+    def now(self) -> datetime:
+        with self.engine.connect() as plain:
+            connection = plain.execution_options(isolation_level="AUTOCOMMIT")
+            instant: datetime = connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
+        return instant.astimezone(UTC)
+
+    def fault(self, error: BaseException) -> Unavailable | None:
+        if isinstance(error, PoolTimeout):
+            return Unavailable(f"database {self.place()}: all connections of this daemon are in use")
+        original = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(original, psycopg.Error):
+            return None
+        state = original.sqlstate or ""
+        for prefix, (reason, hint) in _FAULTS.items():
+            if state.startswith(prefix):
+                return Unavailable(f"database {self.place()}: {reason}", hint=hint)
+        if isinstance(original, psycopg.OperationalError | psycopg.InterfaceError):
+            return Unavailable(
+                f"database {self.place()}: {_first_line(original)}",
+                hint="the daemon goes on by itself when the server answers again",
+            )
+        return None
+
+    def place(self) -> str:
+        return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+    def measure(self, connection: Connection, tables: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+        size = connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one()
+        found: dict[str, Any] = dict(
+            connection.exec_driver_sql(
+                "SELECT relname, greatest(reltuples, 0)::bigint FROM pg_class"
+                " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+            ).all()
+        )
+        return size, {name: int(found.get(name, 0)) for name in tables}
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+_FAULTS: Mapping[str, tuple[str, str]] = {
+    "53100": ("the server's disk is full", "free some space there; nothing was written"),
+    "53300": ("the server has no connection left", "raise max_connections, or put a pooler before it"),
+    "55P03": ("a row is locked by somebody for too long", "look at pg_stat_activity for a transaction left open"),
+    "57014": ("a statement took too long", "look at the server's load, and at pg_stat_activity for open locks"),
+    "25P03": ("the transaction was idle for too long and was ended", "this machine was stopped or overloaded"),
+    "40": ("the transaction collided with another one", "it is tried again"),
+    "25006": ("the server is a read-only standby", "point the URL at the primary"),
+    "57P": ("the server is shutting down or starting", "the daemon goes on by itself when it answers again"),
+    "28": ("the server refuses this user or password", "check the database URL"),
+    "3D000": ("there is no database of that name", "create it, or correct the URL"),
+}
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return (str(error).strip().splitlines() or ["the connection was lost"])[0]
+
+
+def open_database(url: str) -> PostgresDatabase:
+    return PostgresDatabase(url)

@@ -1,0 +1,202 @@
+"""SQLite: one file, one writer at a time, every commit on disk before it is told."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, func, select, table
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from scheduler.core.errors import StartError, Unavailable
+from scheduler.store.dialects.base import PATIENCE
+
+_READERS = 8
+
+
+class Turnstile:
+    """A lock that is given in the order of asking, so that no loop starves another."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._line: deque[threading.Lock] = deque()
+        self._owner: int | None = None
+
+    def enter(self, timeout: float) -> bool:
+        """False if it was not free within `timeout` seconds. RuntimeError if this thread holds it already."""
+        ticket = threading.Lock()
+        with self._guard:
+            if self._owner == threading.get_ident():
+                raise RuntimeError("a writing transaction inside another one of the same thread")
+            if self._owner is None:
+                self._owner = threading.get_ident()
+                return True
+            ticket.acquire()
+            self._line.append(ticket)
+        got = ticket.acquire(timeout=timeout)
+        with self._guard:
+            if not got and ticket in self._line:
+                self._line.remove(ticket)
+                return False
+            self._owner = threading.get_ident()
+            return True
+
+    def leave(self) -> None:
+        with self._guard:
+            if self._line:
+                # still taken, so that nobody slips in between
+                self._owner = -1
+                self._line.popleft().release()
+            else:
+                self._owner = None
+
+
+class SqliteDatabase:
+    """A database file. Raises StartError if it cannot be opened or created."""
+
+    kind = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._turnstile = Turnstile()
+        self._identity = self._create()
+        self.engine: Engine = create_engine(
+            "sqlite+pysqlite://",
+            creator=self._connect,
+            poolclass=QueuePool,
+            pool_size=_READERS,
+            max_overflow=0,
+            pool_timeout=PATIENCE.total_seconds(),
+        )
+        event.listen(self.engine, "begin", _begin)
+
+    def _create(self) -> tuple[int, int]:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # what jobs print and carry is nobody else's business
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            status = self._path.stat()
+        except OSError as error:
+            raise StartError(
+                f"{self._path}: {error.strerror}", hint="the database file must be writable; see SCHEDULER_STATE_DIR"
+            ) from error
+        return status.st_dev, status.st_ino
+
+    def _connect(self) -> sqlite3.Connection:
+        self._check_file()
+        connection = sqlite3.connect(
+            f"{self._path.as_uri()}?mode=rw",
+            uri=True,
+            timeout=PATIENCE.total_seconds(),
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        try:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-16000"):
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_file(self) -> None:
+        try:
+            status = self._path.stat()
+            gone = (status.st_dev, status.st_ino) != self._identity
+        except OSError:
+            gone = True
+        if gone:
+            raise Unavailable(
+                f"database file {self._path} is gone: it was removed or replaced while the daemon runs",
+                hint="put the same file back, or restart the daemon",
+            )
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        if not self._turnstile.enter(PATIENCE.total_seconds()):
+            raise Unavailable(f"database {self._path} is busy: other transactions of this daemon take too long")
+        try:
+            with self._transaction("BEGIN IMMEDIATE") as connection:
+                yield connection
+                # what goes into a file without a name would be lost without a word
+                self._check_file()
+        finally:
+            self._turnstile.leave()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        self._check_file()
+        with self.engine.connect() as connection:
+            connection.info["begin"] = begin
+            with connection.begin():
+                yield connection
+
+    def reading(self) -> Any:
+        return self._transaction("BEGIN")
+
+    migrating = writing
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def fault(self, error: BaseException) -> Unavailable | None:
+        if isinstance(error, sqlite3.Error):
+            return self._meaning(error)
+        if isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error):
+            return self._meaning(error.orig)
+        return None
+
+    def _meaning(self, error: sqlite3.Error) -> Unavailable | None:
+        code = getattr(error, "sqlite_errorname", "")
+        for prefix, (reason, hint) in _FAULTS.items():
+            if code.startswith(prefix):
+                return Unavailable(f"database {self._path}: {reason}", hint=hint)
+        if isinstance(error, sqlite3.OperationalError) and not code.startswith("SQLITE_ERROR"):
+            return Unavailable(f"database {self._path}: {error}")
+        return None
+
+    def place(self) -> str:
+        return str(self._path)
+
+    def measure(self, connection: Connection, tables: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+        files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        size = sum(file.stat().st_size for file in files if file.exists())
+        rows = {name: connection.execute(select(func.count()).select_from(table(name))).scalar_one() for name in tables}
+        return size, rows
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+_FAULTS: Mapping[str, tuple[str, str]] = {
+    "SQLITE_FULL": ("the disk is full", "free some space; nothing was written and the daemon goes on by itself"),
+    "SQLITE_BUSY": ("it is locked by another program", "end the program that holds a transaction open in this file"),
+    "SQLITE_LOCKED": ("it is locked by another program", "end the program that holds a transaction open in this file"),
+    "SQLITE_READONLY": ("it cannot be written", "check owner, mode and mount of the file and of its directory"),
+    "SQLITE_CANTOPEN": ("it cannot be opened", "check owner and mode of the file and of its directory"),
+    "SQLITE_PERM": ("it cannot be opened", "check owner and mode of the file and of its directory"),
+    "SQLITE_IOERR": ("reading or writing the disk failed", "look at the kernel's log; the disk may be full or failing"),
+    "SQLITE_CORRUPT": ("the file is damaged", "restore a backup"),
+    "SQLITE_NOTADB": ("the file is not an SQLite database", "move it away, or name another file"),
+}
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.info.get("begin", "BEGIN"))
+
+
+def open_database(url: str, path: Path | None = None) -> SqliteDatabase:
+    """`sqlite:////absolute/path` or `sqlite:///relative/path`; `path` wins if given."""
+    return SqliteDatabase(path if path is not None else Path(url.removeprefix("sqlite:///")))
+
+
+Opener = Callable[[str], SqliteDatabase]

@@ -1,0 +1,150 @@
+"""New runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import exists, or_, select, update
+
+from scheduler.core.model import Cause, NewRun, Pause, Status, WaitsFor
+from scheduler.store import tables as t
+from scheduler.store.pauses import closed_jobs, pauses_of
+from scheduler.store.session import Session, chunks
+
+
+def insert(session: Session, runs: Sequence[NewRun]) -> set[str]:
+    """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing, and neither does
+    an instant before the job's `pruned_before`: what was there is gone from the ledger."""
+    runs = _not_pruned(session, runs)
+    if not runs:
+        return set()
+    _end_skips(session, {run.job for run in runs if run.scheduled_for is not None})
+    queues = set(session.rows(select(t.queues.c.name)).scalars())
+    line = _open_locks(session, {run.lock for run in runs if run.lock is not None})
+    pauses = _Pauses(session, runs)
+    rows = []
+    for run in runs:
+        waits_for = _waits_for(run, pauses, line)
+        if run.lock is not None and waits_for in (None, WaitsFor.LOCK):
+            line.add(run.lock)
+        rows.append(_row(run, run.queue if run.queue in queues else "default", waits_for))
+    statement = session.insert(t.runs).on_conflict_do_nothing(index_elements=["job", "key"])
+    inserted = session.write(statement, rows)
+    new = {run.id for run in runs}
+    if inserted != len(rows):
+        new = {one for chunk in chunks(sorted(new)) for one in _existing(session, chunk)}
+    carried = [{"run": run.id, "payload": run.payload} for run in runs if run.payload is not None and run.id in new]
+    session.write(t.payloads.insert(), carried)
+    retried = [run.retry_of for run in runs if run.retry_of is not None and run.id in new]
+    if retried:
+        dead = (t.runs.c.id.in_(retried), t.DEAD_LETTER)
+        session.write(update(t.runs).where(*dead).values(discarded_at=runs[0].created_at))
+    return new
+
+
+def _not_pruned(session: Session, runs: Sequence[NewRun]) -> Sequence[NewRun]:
+    edges = pruned_before(session, {run.job for run in runs if run.scheduled_for is not None})
+    if not edges:
+        return runs
+    return [
+        run for run in runs if run.scheduled_for is None or run.job not in edges or run.scheduled_for >= edges[run.job]
+    ]
+
+
+def pruned_before(session: Session, jobs: set[str]) -> dict[str, datetime]:
+    """Per job: no instant before this one is recorded any more."""
+    if not jobs:
+        return {}
+    table = t.jobs.c
+    query = select(table.name, table.pruned_before).where(table.name.in_(jobs), table.pruned_before.is_not(None))
+    return dict(session.rows(query).all())
+
+
+def _end_skips(session: Session, jobs: set[str]) -> None:
+    """An occurrence of these jobs gets a run: the next skip begins a new range."""
+    if not jobs:
+        return
+    table = t.jobs.c
+    query = select(table.name).where(table.name.in_(jobs), table.last_skip_id.is_not(None)).order_by(table.name)
+    names = session.rows(query.with_for_update(key_share=True)).scalars().all()
+    if names:
+        session.write(update(t.jobs).where(table.name.in_(names)).values(last_skip_id=None))
+
+
+def _open_locks(session: Session, keys: set[str]) -> set[str]:
+    """Makes the rows of these locks; those that are held or have somebody in line."""
+    if not keys:
+        return set()
+    table = t.locks.c
+    there = set(session.rows(select(table.key).where(table.key.in_(keys))).scalars())
+    session.write(
+        session.insert(t.locks).on_conflict_do_nothing(),
+        [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)],
+    )
+    if not there:
+        return set()
+    busy = or_(
+        table.run.is_not(None),
+        exists().where(t.IN_LINE, t.runs.c.lock == table.key),
+        exists().where(t.WAITS_LOCK, t.runs.c.lock == table.key),
+    )
+    return set(session.rows(select(table.key).where(table.key.in_(there), busy)).scalars())
+
+
+class _Pauses:
+    """Which runs must wait for a pause from the moment of their creation."""
+
+    def __init__(self, session: Session, runs: Sequence[NewRun]) -> None:
+        first = min(run.created_at for run in runs)
+        jobs = {run.job for run in runs}
+        self._by_job: dict[str, list[Pause]] = {}
+        for pause in pauses_of(session, jobs, first):
+            self._by_job.setdefault(pause.job, []).append(pause)
+        self._closed = closed_jobs(session, jobs)
+
+    def hold(self, run: NewRun) -> bool:
+        if run.cause is Cause.MANUAL:
+            return False
+        return run.job in self._closed or any(
+            pause.start <= run.created_at and (pause.until is None or pause.until > run.created_at)
+            for pause in self._by_job.get(run.job, ())
+        )
+
+
+def _waits_for(run: NewRun, pauses: _Pauses, line: set[str]) -> WaitsFor | None:
+    if run.not_before is not None and run.not_before > run.created_at:
+        return WaitsFor.TIME
+    if pauses.hold(run):
+        return WaitsFor.PAUSE
+    return WaitsFor.LOCK if run.lock in line else None
+
+
+def _row(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "job": run.job,
+        "key": run.key,
+        "cause": run.cause.value,
+        "status": Status.PENDING.value,
+        "created_at": run.created_at,
+        "queue": queue,
+        "priority": run.priority,
+        "attempt": 0,
+        "failures": 0,
+        "lost": 0,
+        "lock": run.lock,
+        "scheduled_for": run.scheduled_for,
+        "not_before": run.not_before,
+        "waits_for": None if waits_for is None else waits_for.value,
+        "has_payload": run.payload is not None,
+        "retry_of": run.retry_of,
+        "note": run.note,
+        "author": run.author,
+        "fence": 0,
+    }
+
+
+def _existing(session: Session, ids: list[str]) -> list[str]:
+    return list(session.rows(select(t.runs.c.id).where(t.runs.c.id.in_(ids))).scalars())

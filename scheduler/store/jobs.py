@@ -1,0 +1,153 @@
+"""Jobs as the planner sees them: when they are due, and what their policies need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Select, bindparam, delete, select, update
+
+from scheduler.core.model import JobState, Json, Pause, ScheduleVersion
+from scheduler.core.ports import Advance, Due
+from scheduler.store import tables as t
+from scheduler.store.pauses import pauses_of, put_pauses, resume
+from scheduler.store.rows import STATE, state_of, version_of
+from scheduler.store.session import Session
+from scheduler.store.unfinished import unfinished_of
+
+PRESENT = t.jobs.c.removed_at.is_(None)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlJobs:
+    session: Session
+
+    def states(self, names: Collection[str] | None = None, *, lock: bool = False) -> dict[str, JobState]:
+        """By name, removed jobs too. With `lock` nobody plans, claims, settles or changes them until the end of the
+        transaction."""
+        query: Select[JobState] = select(*STATE).order_by(t.jobs.c.name)
+        if names is not None:
+            query = query.where(t.jobs.c.name.in_(names))
+        if lock:
+            query = query.with_for_update()
+        return {row.name: state_of(row) for row in self.session.rows(query)}
+
+    def due(self, now: datetime, generation: int, limit: int) -> list[Due]:
+        """Enabled, present jobs with `next_due_at <= now` not changed after `generation`, most overdue first, rows
+        locked (PostgreSQL: rows that somebody holds are passed over)."""
+        query = (
+            select(*STATE)
+            .where(t.jobs.c.enabled, PRESENT, t.jobs.c.next_due_at <= now, t.jobs.c.generation <= generation)
+            .order_by(t.jobs.c.next_due_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True, key_share=True)
+        )
+        states = [state_of(row) for row in self.session.rows(query)]
+        since = min((state.next_due_at for state in states if state.next_due_at is not None), default=now)
+        return self._with_context(states, since)
+
+    def context(self, names: Collection[str], since: datetime) -> list[Due]:
+        """The same view of given jobs (no lock), with pauses that end after `since`."""
+        return self._with_context(list(self.states(names).values()), since)
+
+    def _with_context(self, states: Sequence[JobState], since: datetime) -> list[Due]:
+        names = [state.name for state in states]
+        if not names:
+            return []
+        unfinished = unfinished_of(self.session, names)
+        pauses: dict[str, list[Pause]] = {}
+        for pause in pauses_of(self.session, names, since):
+            pauses.setdefault(pause.job, []).append(pause)
+        return [
+            Due(state, tuple(unfinished.get(state.name, ())), tuple(pauses.get(state.name, ()))) for state in states
+        ]
+
+    def next_due(self, generation: int) -> datetime | None:
+        """The earliest `next_due_at`: when the planner must look again."""
+        query = (
+            select(t.jobs.c.next_due_at)
+            .where(t.jobs.c.enabled, PRESENT, t.jobs.c.next_due_at.is_not(None), t.jobs.c.generation <= generation)
+            .order_by(t.jobs.c.next_due_at)
+            .limit(1)
+        )
+        instant: datetime | None = self.session.rows(query).scalar()
+        return instant
+
+    def put(self, states: Iterable[tuple[JobState, Mapping[str, Json]]]) -> None:
+        """Inserts or replaces job rows; the mapping is the job's definition."""
+        rows = [
+            {**{column.name: getattr(state, column.name) for column in STATE}, "definition": dict(definition)}
+            for state, definition in sorted(states, key=lambda pair: pair[0].name)
+        ]
+        self.session.lock_jobs((str(row["name"]) for row in rows), change=True)
+        statement = self.session.insert(t.jobs)
+        columns = [*(column.name for column in STATE[1:]), "definition"]
+        self.session.write(
+            statement.on_conflict_do_update(
+                index_elements=["name"], set_={name: statement.excluded[name] for name in columns}
+            ),
+            rows,
+        )
+
+    def advance(self, moves: Sequence[Advance]) -> set[str]:
+        """The jobs that moved."""
+        if not moves:
+            return set()
+        names = [move.job for move in moves]
+        query = select(t.jobs.c.name, t.jobs.c.next_due_at).where(t.jobs.c.name.in_(names)).order_by(t.jobs.c.name)
+        now_at = dict(self.session.rows(query.with_for_update(key_share=True)).all())
+        moved = [move for move in moves if now_at.get(move.job) == move.old]
+        self._set("next_due_at", {move.job: move.new for move in moved})
+        return {move.job for move in moved}
+
+    def _set(self, column: str, values: Mapping[str, datetime | None]) -> None:
+        statement = update(t.jobs).where(t.jobs.c.name == bindparam("job")).values({column: bindparam("value")})
+        self.session.write(statement, [{"job": name, "value": value} for name, value in sorted(values.items())])
+
+    def set_alarm(self, job: str, alarm: str | None, *, enabled: bool) -> None:
+        self.session.lock_jobs([job], change=True)
+        self.session.write(update(t.jobs).where(t.jobs.c.name == job).values(alarm=alarm, enabled=enabled))
+
+    def set_deadlines(self, deadlines: Mapping[str, datetime | None]) -> None:
+        self.session.lock_jobs(deadlines)
+        self._set("deadline_at", deadlines)
+
+    def versions(self, since: datetime, job: str | None = None) -> list[ScheduleVersion]:
+        """Schedule versions valid at some time after `since`, by job and `valid_from`."""
+        table = t.schedule_versions.c
+        where: list[ColumnElement[bool]] = [table.valid_to.is_(None) | (table.valid_to > since)]
+        if job is not None:
+            where.append(table.job == job)
+        query = select(t.schedule_versions).where(*where).order_by(table.job, table.valid_from)
+        return [version_of(row) for row in self.session.rows(query)]
+
+    def open_versions(self, versions: Iterable[ScheduleVersion]) -> None:
+        rows = [
+            {"job": one.job, "spec": dict(one.spec), "valid_from": one.valid_from, "valid_to": one.valid_to}
+            for one in versions
+        ]
+        self.session.write(t.schedule_versions.insert(), rows)
+
+    def close_versions(self, jobs: Collection[str], at: datetime) -> None:
+        """Ends the versions in force; one that would end before it began leaves no trace."""
+        table = t.schedule_versions.c
+        open_ones = (table.job.in_(jobs), table.valid_to.is_(None))
+        self.session.write(delete(t.schedule_versions).where(*open_ones, table.valid_from >= at))
+        self.session.write(update(t.schedule_versions).where(*open_ones).values(valid_to=at))
+
+    def pauses(self, jobs: Collection[str] | None, since: datetime) -> list[Pause]:
+        """Pauses that end after `since`, by start."""
+        return pauses_of(self.session, jobs, since)
+
+    def pause(self, pauses: Iterable[Pause]) -> None:
+        put_pauses(self.session, list(pauses))
+
+    def resume(self, jobs: Collection[str], now: datetime) -> set[str]:
+        """Ends the pauses in force (and drops those to come); the jobs that had one."""
+        return resume(self.session, jobs, now)
+
+
+def changed_after(session: Session, generation: int) -> list[str]:
+    """Jobs whose last change this node has not loaded."""
+    return list(session.rows(select(t.jobs.c.name).where(t.jobs.c.generation > generation)).scalars())

@@ -1,0 +1,60 @@
+"""What is recorded, for whoever compares it with what was expected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+
+from scheduler.core.model import Skip, Status
+from scheduler.store import tables as t
+from scheduler.store.rows import RUN, run_of, skip_of, skip_of_run
+from scheduler.store.session import Session
+
+_SKIPPED = t.runs.c.status == Status.SKIPPED.value
+_HAS_INSTANT = t.runs.c.scheduled_for.is_not(None)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlLedger:
+    session: Session
+
+    def entries(self, job: str, first: datetime, last: datetime) -> tuple[list[datetime], list[Skip]]:
+        """Instants that have a run (cancelled ones too), and skips that touch `[first, last]`; both ascending. SKIPPED
+        runs come as skips, unless another run has their instant."""
+        here = (t.runs.c.job == job, _HAS_INSTANT, t.runs.c.scheduled_for.between(first, last))
+        ran = select(t.runs.c.scheduled_for).where(*here, ~_SKIPPED).distinct().order_by(t.runs.c.scheduled_for)
+        instants = list(self.session.rows(ran).scalars())
+        taken = set(instants)
+        waited = [run_of(row) for row in self.session.rows(select(*RUN).where(*here, _SKIPPED))]
+        ranges = select(t.skips).where(t.skips.c.job == job, t.skips.c.last >= first, t.skips.c.first <= last)
+        skips = [skip_of(row) for row in self.session.rows(ranges)]
+        skips += [skip_of_run(run) for run in waited if run.scheduled_for not in taken]
+        return instants, sorted(skips, key=lambda one: one.first)
+
+    def totals(self, since: datetime, until: datetime) -> dict[str, tuple[int, dict[str, int]]]:
+        """Per job: number of instants in `[since, until]` with a run, and of skipped ones by reason. A range of skips
+        that reaches over an edge counts whole."""
+        here = (_HAS_INSTANT, t.runs.c.scheduled_for.between(since, until))
+        ran_query = (
+            select(t.runs.c.job, func.count(t.runs.c.scheduled_for.distinct()))
+            .where(*here, ~_SKIPPED)
+            .group_by(t.runs.c.job)
+        )
+        ran: dict[str, int] = dict(self.session.rows(ran_query).all())
+        skipped: dict[str, Counter[str]] = {}
+        for job, reason, count in self.session.rows(
+            select(t.runs.c.job, t.runs.c.reason, func.count())
+            .where(*here, _SKIPPED)
+            .group_by(t.runs.c.job, t.runs.c.reason)
+        ):
+            skipped.setdefault(job, Counter())[reason] += count
+        for job, reason, count in self.session.rows(
+            select(t.skips.c.job, t.skips.c.reason, func.sum(t.skips.c["count"]))
+            .where(t.skips.c.last >= since, t.skips.c.first <= until)
+            .group_by(t.skips.c.job, t.skips.c.reason)
+        ):
+            skipped.setdefault(job, Counter())[reason] += int(count)
+        return {job: (ran.get(job, 0), dict(skipped.get(job, {}))) for job in sorted({*ran, *skipped})}

@@ -1,0 +1,72 @@
+"""Nodes and their beats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, exists, select, update
+
+from scheduler.core.model import Node
+from scheduler.store import tables as t
+from scheduler.store.rows import node_of
+from scheduler.store.session import Session
+
+_HOLDING = ("live", "stopping")
+_BEFORE = {"live": ("live",), "stopping": _HOLDING, "stopped": (*_HOLDING, "stopped")}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlNodes:
+    session: Session
+
+    def hold(self, node: str) -> bool:
+        """Locks the node's row until the transaction ends. False: it is not live; it must not plan or claim."""
+        query = select(t.nodes.c.state).where(t.nodes.c.id == node).with_for_update(read=True)
+        return bool(self.session.rows(query).scalar() == "live")
+
+    def register(self, node: Node, now: datetime) -> None:
+        self.session.write(
+            t.nodes.insert(),
+            {
+                "id": node.id,
+                "host": node.host,
+                "pid": node.pid,
+                "version": node.version,
+                "started_at": node.started_at,
+                "lease": None if node.lease is None else node.lease.total_seconds(),
+                "slots": node.slots,
+                "queues": None if node.queues is None else list(node.queues),
+                "state": node.state,
+                "beat": node.beat,
+                "beat_at": now,
+                "generation": node.generation,
+                "clock_offset": node.clock_offset,
+            },
+        )
+
+    def renew(self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0) -> bool:
+        """Raises the beat. False: this node was declared dead or stopped; it holds nothing any more."""
+        values = {"beat": t.nodes.c.beat + 1, "beat_at": now, "generation": generation, "clock_offset": clock_offset}
+        where = (t.nodes.c.id == node, t.nodes.c.state.in_(_HOLDING))
+        return self.session.write(update(t.nodes).where(*where).values(values)) == 1
+
+    def mark(self, node: str, state: str, now: datetime) -> bool:
+        """live → stopping → stopped, never back. False if the node is dead, gone or further already."""
+        where = (t.nodes.c.id == node, t.nodes.c.state.in_(_BEFORE[state]))
+        return self.session.write(update(t.nodes).where(*where).values(state=state, beat_at=now)) == 1
+
+    def declare_dead(self, node: str, beat: int, now: datetime) -> bool:
+        """True if its beat is still `beat` and it was not stopped: from now on it holds nothing."""
+        where = (t.nodes.c.id == node, t.nodes.c.beat == beat, t.nodes.c.state.in_(_HOLDING))
+        return self.session.write(update(t.nodes).where(*where).values(state="dead")) == 1
+
+    def all(self) -> list[Node]:
+        """By start."""
+        return [node_of(row) for row in self.session.rows(select(t.nodes).order_by(t.nodes.c.started_at, t.nodes.c.id))]
+
+    def prune(self, before: datetime) -> int:
+        """Forgets nodes that are dead or stopped, whose last beat lies before `before` and that hold no run."""
+        holds = exists().where(t.IS_RUNNING, t.runs.c.node == t.nodes.c.id)
+        where = (t.nodes.c.state.in_(("dead", "stopped")), t.nodes.c.beat_at < before, ~holds)
+        return self.session.write(delete(t.nodes).where(*where))

@@ -1,0 +1,59 @@
+"""Intervals in which nothing of a job is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+
+from scheduler.core.model import Pause
+from scheduler.store import tables as t
+from scheduler.store.rows import pause_of
+from scheduler.store.session import Session
+
+
+def in_force(now: datetime) -> ColumnElement[bool]:
+    return and_(t.pauses.c.start <= now, or_(t.pauses.c.until.is_(None), t.pauses.c.until > now))
+
+
+def pauses_of(session: Session, jobs: Collection[str] | None, since: datetime) -> list[Pause]:
+    """Pauses that end after `since`, by start."""
+    query = select(t.pauses).where(or_(t.pauses.c.until.is_(None), t.pauses.c.until > since))
+    if jobs is not None:
+        query = query.where(t.pauses.c.job.in_(jobs))
+    return [pause_of(row) for row in session.rows(query.order_by(t.pauses.c.start, t.pauses.c.id))]
+
+
+def closed_jobs(session: Session, jobs: Collection[str]) -> set[str]:
+    """Those of `jobs` that are disabled, removed or unknown."""
+    query = select(t.jobs.c.name).where(t.jobs.c.name.in_(jobs), t.jobs.c.enabled, t.jobs.c.removed_at.is_(None))
+    return set(jobs) - set(session.rows(query).scalars())
+
+
+def held_back(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
+    """Those of `jobs` of which only manual runs are claimed: closed ones, and those that are paused now."""
+    paused = session.rows(select(t.pauses.c.job).where(t.pauses.c.job.in_(jobs), in_force(now))).scalars()
+    return closed_jobs(session, jobs) | set(paused)
+
+
+def put_pauses(session: Session, pauses: Sequence[Pause]) -> None:
+    # claims in progress end first: what they saw is still true
+    session.lock_jobs((pause.job for pause in pauses), change=True)
+    rows = [
+        {"job": one.job, "start": one.start, "until": one.until, "reason": one.reason, "author": one.author}
+        for one in pauses
+    ]
+    session.write(t.pauses.insert(), rows)
+
+
+def resume(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
+    """Ends the pauses in force and drops those to come; the jobs that had one."""
+    session.lock_jobs(jobs, change=True)
+    mine = t.pauses.c.job.in_(jobs)
+    later = and_(mine, t.pauses.c.start > now)
+    current = and_(mine, in_force(now))
+    had = set(session.rows(select(t.pauses.c.job).where(or_(later, current))).scalars())
+    session.write(delete(t.pauses).where(later))
+    session.write(update(t.pauses).where(current).values(until=now))
+    return had

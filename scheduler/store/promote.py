@@ -1,0 +1,99 @@
+"""Runs that wait compete again.
+
+Settling and cancelling wake the next in line at once; the sweep looks at all that waits, so that a wake-up that was
+missed (two transactions that did not see each other) costs a second, not a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Subquery, case, exists, func, literal, null, select, update
+from sqlalchemy.sql.elements import KeyedColumnElement
+
+from scheduler.core.model import WaitsFor
+from scheduler.store import tables as t
+from scheduler.store.pauses import held_back
+from scheduler.store.session import CHUNK, Session
+
+SWEEP = CHUNK
+"""Runs of one kind that one sweep moves at most."""
+
+
+def distinct(column: KeyedColumnElement[str], where: ColumnElement[bool]) -> Select[tuple[str]]:
+    """The different values of an indexed column, one seek each however many rows share a value."""
+    first = select(func.min(column).label("value")).where(where).cte(f"each_{column.name}", recursive=True)
+    following = select(func.min(column)).where(where, column > first.c.value).scalar_subquery().correlate(first)
+    each = first.union_all(select(following).where(first.c.value.is_not(None)))
+    return select(each.c.value).where(each.c.value.is_not(None))
+
+
+def promote(session: Session, now: datetime) -> int:
+    """Lets runs whose time, lock or pause is over compete again, and gives runs whose queue is gone to `default`; the
+    number of runs that moved."""
+    moved = _rehome(session)
+    moved += _time_is_over(session, now)
+    moved += _pause_is_over(session, now)
+    waited_for = session.rows(distinct(t.runs.c.lock, t.WAITS_LOCK)).scalars().all()
+    return moved + next_in_line(session, waited_for)
+
+
+def next_in_line(session: Session, keys: Collection[str]) -> int:
+    """For each of these locks that is free and has nobody ready: the oldest run that waits for it becomes ready."""
+    if not keys:
+        return 0
+    oldest = (
+        select(func.min(t.runs.c.seq))
+        .where(t.WAITS_LOCK, t.runs.c.lock == t.locks.c.key)
+        .scalar_subquery()
+        .correlate(t.locks)
+    )
+    front = exists().where(t.IN_LINE, t.runs.c.lock == t.locks.c.key)
+    query = select(oldest).where(t.locks.c.key.in_(keys), t.locks.c.run.is_(None), ~front)
+    seqs = sorted(seq for seq in session.rows(query).scalars() if seq is not None)
+    if not seqs:
+        return 0
+    here = session.unheld(t.WAITS_LOCK, seqs)
+    return session.write(update(t.runs).where(t.runs.c.seq.in_(here)).values(waits_for=None))
+
+
+def _some(where: ColumnElement[bool], order: ColumnElement[Any]) -> Subquery:
+    """At most one sweep of rows, without waiting for those that somebody else is changing."""
+    return select(t.runs.c.seq).where(where).order_by(order).limit(SWEEP).with_for_update(skip_locked=True).subquery()
+
+
+def _back_in_line() -> ColumnElement[Any]:
+    """What a run waits for when nothing but its lock is left; the sweep over the locks decides whose turn it is."""
+    return case((t.runs.c.lock.is_not(None), literal(WaitsFor.LOCK.value)), else_=null())
+
+
+def _time_is_over(session: Session, now: datetime) -> int:
+    due = _some(t.WAITS_TIME & (t.runs.c.not_before <= now), t.runs.c.not_before)
+    return session.write(
+        update(t.runs).where(t.runs.c.seq.in_(select(due.c.seq)), t.WAITS_TIME).values(waits_for=_back_in_line())
+    )
+
+
+def _pause_is_over(session: Session, now: datetime) -> int:
+    jobs = session.rows(distinct(t.runs.c.job, t.WAITS_PAUSE)).scalars().all()
+    if not jobs:
+        return 0
+    free = sorted(set(jobs) - held_back(session, jobs, now))
+    if not free:
+        return 0
+    over = _some(t.WAITS_PAUSE & t.runs.c.job.in_(free), t.runs.c.seq)
+    waits_for = case((t.runs.c.not_before > now, literal(WaitsFor.TIME.value)), else_=_back_in_line())
+    return session.write(
+        update(t.runs).where(t.runs.c.seq.in_(select(over.c.seq)), t.WAITS_PAUSE).values(waits_for=waits_for)
+    )
+
+
+def _rehome(session: Session) -> int:
+    used = set(session.rows(distinct(t.runs.c.queue, t.READY)).scalars())
+    gone = used - set(session.rows(select(t.queues.c.name)).scalars()) - {"default"}
+    if not gone:
+        return 0
+    some = _some(t.READY & t.runs.c.queue.in_(gone), t.runs.c.seq)
+    return session.write(update(t.runs).where(t.runs.c.seq.in_(select(some.c.seq)), t.READY).values(queue="default"))

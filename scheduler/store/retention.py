@@ -1,0 +1,178 @@
+"""Old history goes, a summary per job and day stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, delete, func, not_, or_, select, update
+
+from scheduler.core.model import Status
+from scheduler.store import tables as t
+from scheduler.store.session import Session
+
+OUTSIDE = timedelta(hours=48)
+"""Runs whose key came from outside are kept at least so long: their sender may repeat the request."""
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class _Day:
+    statuses: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+
+def prune(session: Session, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
+    """Deletes old finished runs, skips and outputs of one job into day summaries and moves `pruned_before`; the number
+    of rows, `limit` at most. Never: unfinished runs, dead letters, the last success and failure, runs with a key from
+    outside (`api:`, `event:`) before 48 hours are over."""
+    session.lock_jobs([job])
+    edge = now - keep if isinstance(keep, timedelta) else _edge_of_count(session, job, keep)
+    removed = 0
+    if edge is not None:
+        runs = session.rows(_old_runs(session, job, edge, now).limit(limit)).all()
+        skips = session.rows(_old_skips(job, edge).limit(limit - len(runs))).all() if len(runs) < limit else []
+        _summarize(session, job, runs, skips)
+        _move_edge(session, job, runs, skips)
+        _delete_runs(session, runs)
+        if skips:
+            session.write(delete(t.skips).where(t.skips.c.id.in_([row.id for row in skips])))
+        removed = len(runs) + len(skips)
+    if removed < limit:
+        removed += _old_outputs(session, job, now - keep_output, limit - removed)
+    return removed
+
+
+def _edge_of_count(session: Session, job: str, keep: int) -> datetime | None:
+    """When the `keep`-th newest finished run ended; None if there are fewer."""
+    query = (
+        select(t.runs.c.finished_at)
+        .where(t.runs.c.job == job, t.runs.c.finished_at.is_not(None))
+        .order_by(t.runs.c.finished_at.desc())
+        .offset(max(keep, 1) - 1)
+        .limit(1)
+    )
+    edge: datetime | None = session.rows(query).scalar()
+    return edge
+
+
+def _old_runs(session: Session, job: str, edge: datetime, now: datetime) -> Any:
+    mine = t.runs.c.job == job
+
+    def last(status: Status) -> ColumnElement[int | None]:
+        newest = select(t.runs.c.seq).where(mine, t.runs.c.finished_at.is_not(None), t.runs.c.status == status.value)
+        return newest.order_by(t.runs.c.finished_at.desc()).limit(1).scalar_subquery()
+
+    kept = [
+        seq
+        for status in (Status.COMPLETED, Status.FAILED)
+        if (seq := session.rows(select(last(status))).scalar()) is not None
+    ]
+    outside = or_(t.runs.c.key.startswith("api:"), t.runs.c.key.startswith("event:"))
+    columns = (
+        t.runs.c.seq,
+        t.runs.c.id,
+        t.runs.c.status,
+        t.runs.c.reason,
+        t.runs.c.scheduled_for,
+        t.runs.c.created_at,
+        t.runs.c.started_at,
+        t.runs.c.finished_at,
+    )
+    return (
+        select(*columns)
+        .where(
+            mine,
+            t.runs.c.finished_at < edge,
+            t.runs.c.seq.not_in(kept),
+            not_(t.DEAD_LETTER),
+            not_(and_(outside, t.runs.c.created_at > now - OUTSIDE)),
+        )
+        .order_by(t.runs.c.finished_at)
+    )
+
+
+def _old_skips(job: str, edge: datetime) -> Any:
+    # the range that may still grow stays
+    growing = select(t.jobs.c.last_skip_id).where(t.jobs.c.name == job, t.jobs.c.last_skip_id.is_not(None))
+    return (
+        select(t.skips)
+        .where(t.skips.c.job == job, t.skips.c.last < edge, t.skips.c.id.not_in(growing))
+        .order_by(t.skips.c.last)
+    )
+
+
+def _summarize(session: Session, job: str, runs: Sequence[Row[Any]], skips: Sequence[Row[Any]]) -> None:
+    days: dict[date, _Day] = {}
+    for row in runs:
+        day = days.setdefault((row.scheduled_for or row.created_at).date(), _Day())
+        if row.status == Status.SKIPPED.value:
+            day.skipped[row.reason] += 1
+            continue
+        day.statuses[row.status] += 1
+        if row.started_at is not None:
+            day.seconds += max(0.0, (row.finished_at - row.started_at).total_seconds())
+    for row in skips:
+        days.setdefault(row.last.date(), _Day()).skipped[row.reason] += row._mapping["count"]
+    if not days:
+        return
+    query = select(t.summaries).where(t.summaries.c.job == job, t.summaries.c.day.in_(days))
+    for row in session.rows(query):
+        day = days[row.day]
+        day.skipped.update(row.skipped)
+        day.seconds += row.seconds
+        for status in (Status.COMPLETED, Status.FAILED, Status.CANCELED):
+            day.statuses[status.value] += row._mapping[status.value.lower()]
+    statement = session.insert(t.summaries)
+    changed = ("completed", "failed", "canceled", "skipped", "seconds")
+    session.write(
+        statement.on_conflict_do_update(
+            index_elements=["job", "day"], set_={name: statement.excluded[name] for name in changed}
+        ),
+        [
+            {
+                "job": job,
+                "day": when,
+                "completed": day.statuses[Status.COMPLETED.value],
+                "failed": day.statuses[Status.FAILED.value],
+                "canceled": day.statuses[Status.CANCELED.value],
+                "skipped": dict(day.skipped),
+                "seconds": day.seconds,
+            }
+            for when, day in sorted(days.items())
+        ],
+    )
+
+
+def _move_edge(session: Session, job: str, runs: Sequence[Row[Any]], skips: Sequence[Row[Any]]) -> None:
+    gone = [row.scheduled_for for row in runs if row.scheduled_for is not None] + [row.last for row in skips]
+    if not gone:
+        return
+    edge = max(gone) + _TICK
+    before = or_(t.jobs.c.pruned_before.is_(None), t.jobs.c.pruned_before < edge)
+    session.write(update(t.jobs).where(t.jobs.c.name == job, before).values(pruned_before=edge))
+
+
+def _delete_runs(session: Session, runs: Sequence[Row[Any]]) -> None:
+    if not runs:
+        return
+    session.write(delete(t.outputs).where(t.outputs.c.run.in_([row.id for row in runs])))
+    session.write(delete(t.runs).where(t.runs.c.seq.in_([row.seq for row in runs])))
+
+
+def _old_outputs(session: Session, job: str, edge: datetime, limit: int) -> int:
+    query = (
+        select(t.outputs.c.run)
+        .join(t.runs, t.runs.c.id == t.outputs.c.run)
+        .where(t.outputs.c.job == job, t.outputs.c.at < edge, func.coalesce(t.runs.c.finished_at, edge) < edge)
+        .order_by(t.outputs.c.at)
+        .limit(limit)
+    )
+    runs = sorted(set(session.rows(query).scalars()))
+    if not runs:
+        return 0
+    return session.write(delete(t.outputs).where(t.outputs.c.run.in_(runs)))

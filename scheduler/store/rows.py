@@ -1,0 +1,114 @@
+"""Rows → nouns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Row, select
+
+from scheduler.core.model import (
+    Attempt,
+    Cause,
+    Generation,
+    JobState,
+    Node,
+    Pause,
+    Queue,
+    Run,
+    ScheduleVersion,
+    Skip,
+    SkipReason,
+    Status,
+    WaitsFor,
+)
+from scheduler.store import tables as t
+from scheduler.store.session import Session, chunks
+
+RUN = tuple(t.runs.c)
+"""The columns that `run_of` takes, in their order."""
+
+_NAMES = tuple(column.name for column in RUN)
+
+STATE = tuple(column for column in t.jobs.c if column.name not in ("definition", "last_skip_id"))
+"""The columns that `state_of` takes; their names are the fields of JobState."""
+
+
+def run_of(row: Row[Any], payload: Any = None) -> Run:
+    fields: dict[str, Any] = dict(zip(_NAMES, row, strict=False))
+    fields["cause"] = Cause(fields["cause"])
+    fields["status"] = Status(fields["status"])
+    if fields["waits_for"] is not None:
+        fields["waits_for"] = WaitsFor(fields["waits_for"])
+    return Run(payload=payload, **fields)
+
+
+def runs_of(rows: Iterable[Row[Any]]) -> list[Run]:
+    """Without payloads."""
+    return [run_of(row) for row in rows]
+
+
+def with_payloads(session: Session, runs: list[Run]) -> list[Run]:
+    """The same runs with what they carry."""
+    wanted = [run.id for run in runs if run.has_payload]
+    if not wanted:
+        return runs
+    found: dict[str, Any] = {}
+    for chunk in chunks(wanted):
+        query = select(t.payloads.c.run, t.payloads.c.payload).where(t.payloads.c.run.in_(chunk))
+        found.update(session.rows(query).all())
+    return [replace(run, payload=found.get(run.id)) if run.has_payload else run for run in runs]
+
+
+def state_of(row: Row[Any]) -> JobState:
+    return JobState(**dict(zip((column.name for column in STATE), row, strict=False)))
+
+
+def node_of(row: Row[Any]) -> Node:
+    fields: dict[str, Any] = dict(row._mapping)
+    lease, served = fields["lease"], fields["queues"]
+    fields["lease"] = None if lease is None else timedelta(seconds=lease)
+    fields["queues"] = None if served is None else tuple(served)
+    return Node(**fields)
+
+
+def generation_of(row: Row[Any]) -> Generation:
+    return Generation(**row._mapping)
+
+
+def queue_of(row: Mapping[str, Any]) -> Queue:
+    return Queue(row["name"], row["concurrency"], row["rate"], row["burst"])
+
+
+def version_of(row: Row[Any]) -> ScheduleVersion:
+    return ScheduleVersion(row.job, row.spec, row.valid_from, row.valid_to)
+
+
+def pause_of(row: Row[Any]) -> Pause:
+    return Pause(row.job, row.start, row.until, row.reason, row.author)
+
+
+def skip_of(row: Row[Any]) -> Skip:
+    # not by attribute: a row has a method called count
+    found = row._mapping
+    return Skip(
+        found["job"],
+        SkipReason(found["reason"]),
+        found["first"],
+        found["last"],
+        found["count"],
+        found["blocked_by"],
+        found["detail"],
+    )
+
+
+def skip_of_run(run: Run) -> Skip:
+    """A SKIPPED run as the entry that it is in the ledger."""
+    assert run.scheduled_for is not None
+    return Skip(run.job, SkipReason(run.reason or ""), run.scheduled_for, run.scheduled_for, 1, detail=f"run {run.id}")
+
+
+def attempt_of(row: Row[Any]) -> Attempt:
+    return Attempt(**row._mapping)

@@ -1,0 +1,160 @@
+"""Runs: the verbs, most of them a module each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
+
+from scheduler.core.model import NewRun, Output, Run, Skip
+from scheduler.core.ports import Claim, Report, Settlement, Unfinished
+from scheduler.store import cancel, retention, unfinished
+from scheduler.store import tables as t
+from scheduler.store.claim import claim as take
+from scheduler.store.insert import insert as add
+from scheduler.store.promote import promote as wake
+from scheduler.store.rows import RUN, run_of, runs_of, with_payloads
+from scheduler.store.session import Session, chunks
+from scheduler.store.settle import settle as close
+from scheduler.store.skips import skip as leave_out
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRuns:
+    session: Session
+
+    def insert(self, runs: Sequence[NewRun]) -> set[str]:
+        return add(self.session, runs)
+
+    def skip(self, skips: Sequence[Skip]) -> None:
+        leave_out(self.session, skips)
+
+    def skip_waiting(self, runs: Collection[str], reason: str, now: datetime) -> set[str]:
+        return cancel.skip_waiting(self.session, runs, reason, now)
+
+    def claim(self, claim: Claim, now: datetime) -> list[Run]:
+        return take(self.session, claim, now)
+
+    def promote(self, now: datetime) -> int:
+        return wake(self.session, now)
+
+    def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
+        return close(self.session, settlements, now, orphans=orphans)
+
+    def running(self, node: str) -> list[Run]:
+        query = select(*RUN).where(t.IS_RUNNING, t.runs.c.node == node).order_by(t.runs.c.seq)
+        return with_payloads(self.session, runs_of(self.session.rows(query)))
+
+    def orphaned(self, limit: int) -> list[Run]:
+        """RUNNING runs of nodes that are dead, stopped or forgotten; without payloads."""
+        query = (
+            select(*RUN)
+            .outerjoin(t.nodes, t.nodes.c.id == t.runs.c.node)
+            .where(t.IS_RUNNING, or_(t.nodes.c.id.is_(None), t.nodes.c.state.in_(("dead", "stopped"))))
+            .order_by(t.runs.c.seq)
+            .limit(limit)
+        )
+        return runs_of(self.session.rows(query))
+
+    def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:
+        return cancel.request_cancel(self.session, runs, why, now)
+
+    def cancel_requests(self, node: str) -> dict[str, str]:
+        query = select(t.runs.c.id, t.runs.c.cancel)
+        query = query.where(t.IS_RUNNING, t.runs.c.node == node, t.runs.c.cancel.is_not(None))
+        return dict(self.session.rows(query).all())
+
+    def report(self, reports: Sequence[Report]) -> None:
+        """What a stale holder says changes nothing."""
+        self.session.write(
+            _REPORT,
+            [
+                {
+                    "of_run": one.run,
+                    "of_fence": one.fence,
+                    "new_progress": one.progress,
+                    "new_message": one.message,
+                    "new_result": one.result,
+                    "new_checkpoint": one.checkpoint,
+                }
+                for one in sorted(reports, key=lambda one: one.run)
+            ],
+        )
+
+    def put_output(self, outputs: Sequence[Output]) -> None:
+        """Inserts or replaces; output of a run that is not there (any more) is left out."""
+        query = select(t.runs.c.id, t.runs.c.job, func.coalesce(t.runs.c.started_at, t.runs.c.created_at))
+        rows = self.session.rows(query.where(t.runs.c.id.in_({one.run for one in outputs})))
+        known = {row[0]: (row[1], row[2]) for row in rows}
+        statement = self.session.insert(t.outputs)
+        changed = ("head", "tail", "omitted", "complete")
+        self.session.write(
+            statement.on_conflict_do_update(
+                index_elements=["run", "attempt"], set_={name: statement.excluded[name] for name in changed}
+            ),
+            [
+                {
+                    "run": one.run,
+                    "attempt": one.attempt,
+                    "job": known[one.run][0],
+                    "at": known[one.run][1],
+                    "head": one.head,
+                    "tail": one.tail,
+                    "omitted": one.omitted,
+                    "complete": one.complete,
+                }
+                for one in sorted(outputs, key=lambda one: (one.run, one.attempt))
+                if one.run in known
+            ],
+        )
+
+    def get(self, run: str) -> Run | None:
+        return self._one(t.runs.c.id == run)
+
+    def by_key(self, job: str, key: str) -> Run | None:
+        return self._one((t.runs.c.job == job) & (t.runs.c.key == key))
+
+    def _one(self, where: ColumnElement[bool]) -> Run | None:
+        row = self.session.rows(select(*RUN).where(where)).first()
+        return None if row is None else with_payloads(self.session, [run_of(row)])[0]
+
+    def unfinished(self, jobs: Collection[str]) -> list[Unfinished]:
+        """By age: every running run, every waiting occurrence, and of a job's other waiting runs the oldest."""
+        found = unfinished.unfinished_of(self.session, jobs)
+        return sorted((one for ones in found.values() for one in ones), key=lambda one: one.seq)
+
+    def drop_pending(self, job: str, now: datetime) -> tuple[int, int]:
+        return cancel.drop_pending(self.session, job, now)
+
+    def pending_counts(self, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
+        return unfinished.pending_counts(self.session, jobs)
+
+    def discard(self, runs: Collection[str], now: datetime) -> set[str]:
+        return cancel.discard(self.session, runs, now)
+
+    def shift_clock(self, step: timedelta, now: datetime) -> None:
+        """Moves everything stored in clock time (not_before of waiting runs, refill times) by `step`."""
+        waiting = self.session.rows(select(t.runs.c.seq, t.runs.c.not_before).where(t.WAITS_TIME)).all()
+        move = update(t.runs).where(t.runs.c.seq == bindparam("row"), t.WAITS_TIME).values(not_before=bindparam("at"))
+        for chunk in chunks(waiting):
+            self.session.write(move, [{"row": seq, "at": at + step} for seq, at in chunk])
+        refills = self.session.rows(select(t.queues.c.name, t.queues.c.refilled_at)).all()
+        refill = update(t.queues).where(t.queues.c.name == bindparam("queue")).values(refilled_at=bindparam("at"))
+        self.session.write(refill, [{"queue": name, "at": at + step} for name, at in sorted(refills)])
+
+    def prune(self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
+        return retention.prune(self.session, job, keep, keep_output, now, limit)
+
+
+_REPORT = (
+    update(t.runs)
+    .where(t.runs.c.id == bindparam("of_run"), t.runs.c.fence == bindparam("of_fence"), t.IS_RUNNING)
+    .values(
+        {
+            name: func.coalesce(bindparam(f"new_{name}", type_=t.runs.c[name].type), t.runs.c[name])
+            for name in ("progress", "message", "result", "checkpoint")
+        }
+    )
+)

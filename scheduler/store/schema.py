@@ -1,0 +1,80 @@
+"""The schema is made and moved forward here, at start, by one daemon at a time.
+
+Migrations only expand (new tables, new columns with a default, new indexes), so that the release before this one
+runs on the schema of this one. The database itself records the oldest release that may run on it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, select, table
+from sqlalchemy.sql import column
+
+from scheduler.core.errors import StartError
+from scheduler.store import tables as t
+from scheduler.store.dialects.base import Database
+
+HEAD = "0001"
+"""The newest revision that this release knows."""
+OLDEST_RELEASE = "0.1.0"
+"""The oldest release that may run on the schema of `HEAD`."""
+OLDEST_RELEASE_KEY = "oldest release"
+
+_REVISION = table("alembic_version", column("version_num"))
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the schema; None: there is no schema."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(select(_REVISION.c.version_num)).scalar()
+    return found
+
+
+def ensure_schema(database: Database, release: str) -> None:
+    """Brings the database to `HEAD`, or leaves a newer one as it is. StartError if a newer one excludes `release`."""
+    with database.reading() as connection:
+        revision = revision_of(connection)
+        if revision is not None and revision >= HEAD:
+            _check_release(connection, release)
+            return
+    with database.migrating() as connection:
+        # somebody else may have done it while we waited
+        revision = revision_of(connection)
+        if revision is None or revision < HEAD:
+            upgrade(connection)
+            connection.execute(t.installation.delete().where(t.installation.c.key == OLDEST_RELEASE_KEY))
+            connection.execute(t.installation.insert(), {"key": OLDEST_RELEASE_KEY, "value": OLDEST_RELEASE})
+
+
+def upgrade(connection: Connection, target: str = "head") -> None:
+    """Runs the migrations up to `target` inside the transaction of `connection`."""
+    # only here: importing alembic costs more than everything else at an ordinary start
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.attributes["connection"] = connection
+    command.upgrade(config, target)
+
+
+def _check_release(connection: Connection, release: str) -> None:
+    query = select(t.installation.c.value).where(t.installation.c.key == OLDEST_RELEASE_KEY)
+    oldest = connection.execute(query).scalar() or "0"
+    if _number(release) < _number(oldest):
+        raise StartError(
+            f"this database needs schedulerd {oldest} or newer, this is {release}",
+            hint="start the newer release, or restore a backup from before its first start",
+        )
+
+
+def _number(release: str) -> tuple[int, ...]:
+    """`0.10.2.dev3` → (0, 10, 2)."""
+    numbers = []
+    for part in release.split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

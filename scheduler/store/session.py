@@ -1,0 +1,66 @@
+"""What every verb of the store works with: a connection inside a transaction, and how to say things on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import CursorResult, Result
+from sqlalchemy.sql.base import Executable
+
+from scheduler.store import tables as t
+
+T = TypeVar("T")
+
+CHUNK = 5_000
+"""Rows per statement at most: far below the limits on parameters, and below the time limit of a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One transaction on one connection."""
+
+    connection: Connection
+    kind: str
+
+    def rows(self, statement: Select[*tuple[Any, ...]]) -> Result[*tuple[Any, ...]]:
+        return self.connection.execute(statement)
+
+    def write(self, statement: Executable, rows: Sequence[dict[str, Any]] | dict[str, Any] | None = None) -> int:
+        """The number of rows changed; a list of rows is one batch (an empty one does nothing)."""
+        if isinstance(rows, Sequence) and not rows:
+            return 0
+        result: CursorResult[Any] = self.connection.execute(statement, rows)
+        return result.rowcount
+
+    def insert(self, table: Table) -> Any:
+        """An INSERT that knows ON CONFLICT."""
+        return postgresql.insert(table) if self.kind == "postgresql" else sqlite.insert(table)
+
+    def greatest(self, *values: ColumnElement[Any]) -> ColumnElement[Any]:
+        return func.max(*values) if self.kind == "sqlite" else func.greatest(*values)
+
+    def unheld(self, where: ColumnElement[bool], seqs: Sequence[int]) -> Select[tuple[int]]:
+        """The numbers of those of these runs for which `where` is true and that nobody is changing at this moment:
+        locked (never waited for, so that no two transactions wait for each other) until the transaction ends."""
+        query = select(t.runs.c.seq).where(t.runs.c.seq.in_(seqs), where).order_by(t.runs.c.seq)
+        return query.with_for_update(skip_locked=True)
+
+    def lock_jobs(self, names: Iterable[str], *, change: bool = False) -> None:
+        """Locks the rows of jobs in the order of names: against other planning and settling, with `change` against
+        claims too. SQLite has nothing to lock: there is one writer."""
+        wanted = set(names)
+        if self.kind == "sqlite" or not wanted:
+            return
+        query = select(t.jobs.c.name).where(t.jobs.c.name.in_(wanted)).order_by(t.jobs.c.name)
+        self.connection.execute(query.with_for_update(key_share=not change)).all()
+
+
+def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk

@@ -1,0 +1,225 @@
+"""RUNNING → what follows. Rows are locked in the order node, job, lock, run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, select, update
+
+from scheduler.core.model import Run, Status, WaitsFor
+from scheduler.core.ports import Settlement
+from scheduler.store import tables as t
+from scheduler.store.promote import next_in_line
+from scheduler.store.rows import RUN, run_of
+from scheduler.store.session import Session, chunks
+
+
+def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
+    """Applies those whose run is RUNNING under that node and fence, frees their locks and wakes the next in line; the
+    runs as they are afterwards, in the order given, without payloads. The nodes must not be dead or stopped; with
+    `orphans` they must be (or be forgotten)."""
+    asked = {one.run: one for one in settlements}
+    nodes = _nodes(session, {one.node for one in asked.values()}, orphans)
+    asked = {run: one for run, one in asked.items() if one.node in nodes}
+    known = {run.id: run for run in _runs(session, asked)}
+    mine = [asked[run.id] for run in known.values() if _holds(run, asked[run.id])]
+    session.lock_jobs(known[one.run].job for one in mine)
+    _lock_locks(session, {known[one.run].lock for one in mine})
+    current = {run.id: run for run in _runs(session, [one.run for one in mine], lock=True)}
+    mine = [one for one in mine if one.run in current and _holds(current[one.run], one)]
+    after = [_after(current[one.run], one, now) for one in mine]
+    _write_runs(session, after)
+    _write_attempts(session, [(current[one.run], one) for one in mine], now)
+    _write_jobs(session, after)
+    keys = {run.lock for run in after if run.lock is not None}
+    if keys:
+        ids = [run.id for run in after]
+        session.write(update(t.locks).where(t.locks.c.key.in_(keys), t.locks.c.run.in_(ids)).values(run=None))
+        next_in_line(session, keys)
+        woken = _woken(session, after)
+        after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
+    position = {run: index for index, run in enumerate(asked)}
+    return sorted(after, key=lambda run: position[run.id])
+
+
+def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
+    if not names:
+        return set()
+    query = select(t.nodes.c.id, t.nodes.c.state).where(t.nodes.c.id.in_(names)).order_by(t.nodes.c.id)
+    states = dict(session.rows(query.with_for_update(read=True)).all())
+    over = {name for name in names if states.get(name, "dead") in ("dead", "stopped")}
+    return over if orphans else names - over
+
+
+def _runs(session: Session, ids: Iterable[str], *, lock: bool = False) -> list[Run]:
+    found = []
+    for chunk in chunks(ids):
+        query = select(*RUN).where(t.runs.c.id.in_(chunk)).order_by(t.runs.c.seq)
+        found += [run_of(row) for row in session.rows(query.with_for_update() if lock else query)]
+    return found
+
+
+def _holds(run: Run, one: Settlement) -> bool:
+    return run.status is Status.RUNNING and run.node == one.node and run.fence == one.fence
+
+
+def _lock_locks(session: Session, keys: set[str | None]) -> None:
+    if session.kind == "sqlite" or not keys - {None}:
+        return
+    query = select(t.locks.c.key).where(t.locks.c.key.in_(keys - {None})).order_by(t.locks.c.key)
+    session.rows(query.with_for_update()).all()
+
+
+def _after(run: Run, one: Settlement, now: datetime) -> Run:
+    given_back = one.attempt_outcome is None
+    attempt = run.attempt - 1 if given_back else run.attempt
+    changed = replace(
+        run,
+        status=one.status,
+        attempt=attempt,
+        started_at=run.started_at if attempt > 0 else None,
+        failures=one.failures,
+        lost=one.lost,
+        reason=one.reason,
+        error=one.error,
+        exit_code=one.exit_code,
+        signal=one.signal,
+        result=run.result if one.result is None else one.result,
+        node=None if one.status is Status.PENDING else run.node,
+    )
+    if one.status is not Status.PENDING:
+        return replace(changed, finished_at=now)
+    later = one.not_before is not None and one.not_before > now
+    waits_for = WaitsFor.TIME if later else (WaitsFor.LOCK if run.lock is not None else None)
+    return replace(changed, not_before=one.not_before, waits_for=waits_for)
+
+
+_CHANGED = (
+    "status",
+    "attempt",
+    "started_at",
+    "failures",
+    "lost",
+    "reason",
+    "error",
+    "exit_code",
+    "signal",
+    "result",
+    "node",
+    "finished_at",
+    "not_before",
+    "waits_for",
+)
+
+_UPDATE_RUN = (
+    update(t.runs)
+    .where(t.runs.c.seq == bindparam("run_seq"))
+    .values({name: bindparam(f"new_{name}", type_=t.runs.c[name].type) for name in _CHANGED})
+)
+
+
+def _write_runs(session: Session, runs: Sequence[Run]) -> None:
+    rows = [{"run_seq": run.seq, **{f"new_{name}": getattr(run, name) for name in _CHANGED}} for run in runs]
+    session.write(_UPDATE_RUN, rows)
+
+
+_CLOSE_ATTEMPT = (
+    update(t.attempts)
+    .where(t.attempts.c.run == bindparam("of_run"), t.attempts.c.number == bindparam("of_number"))
+    .values(
+        {
+            name: bindparam(f"new_{name}", type_=t.attempts.c[name].type)
+            for name in ("finished_at", "outcome", "exit_code", "signal", "error", "left")
+        }
+    )
+)
+
+
+def _write_attempts(session: Session, pairs: Sequence[tuple[Run, Settlement]], now: datetime) -> None:
+    session.write(
+        _CLOSE_ATTEMPT,
+        [
+            {
+                "of_run": run.id,
+                "of_number": run.attempt,
+                "new_finished_at": now,
+                "new_outcome": one.attempt_outcome,
+                "new_exit_code": one.exit_code,
+                "new_signal": one.signal,
+                "new_error": one.error,
+                "new_left": one.left,
+            }
+            for run, one in pairs
+            if one.attempt_outcome is not None
+        ],
+    )
+    session.write(
+        delete(t.attempts).where(
+            t.attempts.c.run == bindparam("of_run"), t.attempts.c.number == bindparam("of_number")
+        ),
+        [{"of_run": run.id, "of_number": run.attempt} for run, one in pairs if one.attempt_outcome is None],
+    )
+
+
+@dataclass(slots=True)
+class _Record:
+    """What a job's row says about its past."""
+
+    last_success_at: datetime | None
+    settled_until: datetime | None
+    last_failure_at: datetime | None
+    consecutive_failures: int
+
+    def add(self, run: Run) -> None:
+        assert run.finished_at is not None
+        if run.status is Status.COMPLETED:
+            self.last_success_at = _later(self.last_success_at, run.finished_at)
+            # the instant it was for; a run without one settles what was due when it started
+            self.settled_until = _later(self.settled_until, run.scheduled_for or run.started_at)
+            self.consecutive_failures = 0
+        else:
+            self.last_failure_at = _later(self.last_failure_at, run.finished_at)
+            self.consecutive_failures += 1
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    if one is None or other is None:
+        return one or other
+    return max(one, other)
+
+
+_RECORD = ("last_success_at", "settled_until", "last_failure_at", "consecutive_failures")
+
+_UPDATE_JOB = (
+    update(t.jobs)
+    .where(t.jobs.c.name == bindparam("job"))
+    .values({name: bindparam(f"new_{name}", type_=t.jobs.c[name].type) for name in _RECORD})
+)
+
+
+def _write_jobs(session: Session, runs: Sequence[Run]) -> None:
+    told = [run for run in runs if run.status in (Status.COMPLETED, Status.FAILED)]
+    if not told:
+        return
+    query = select(t.jobs.c.name, *(t.jobs.c[name] for name in _RECORD))
+    query = query.where(t.jobs.c.name.in_({run.job for run in told}))
+    records = {row[0]: _Record(*row[1:]) for row in session.rows(query)}
+    for run in told:
+        if run.job in records:
+            records[run.job].add(run)
+    rows: list[dict[str, Any]] = [
+        {"job": name, **{f"new_{field}": getattr(record, field) for field in _RECORD}}
+        for name, record in sorted(records.items())
+    ]
+    session.write(_UPDATE_JOB, rows)
+
+
+def _woken(session: Session, runs: Sequence[Run]) -> set[str]:
+    """Runs that went back into the line for their lock and are its first again."""
+    waiting = [run.seq for run in runs if run.waits_for is WaitsFor.LOCK]
+    if not waiting:
+        return set()
+    return set(session.rows(select(t.runs.c.id).where(t.runs.c.seq.in_(waiting), t.READY)).scalars())

@@ -1,0 +1,142 @@
+"""The store: transactions on a database that is known to have the right schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from scheduler.core.errors import SchedulerError, StartError
+from scheduler.core.queries import DatabaseStatus
+from scheduler.store import tables as t
+from scheduler.store.dialects.base import Database
+from scheduler.store.generations import SqlGenerations
+from scheduler.store.jobs import SqlJobs
+from scheduler.store.ledger import SqlLedger
+from scheduler.store.nodes import SqlNodes
+from scheduler.store.queries import SqlQueries
+from scheduler.store.runs import SqlRuns
+from scheduler.store.schema import OLDEST_RELEASE_KEY, ensure_schema, revision_of
+from scheduler.store.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTransaction:
+    """One database transaction; its groups are its verbs."""
+
+    nodes: SqlNodes
+    generations: SqlGenerations
+    jobs: SqlJobs
+    runs: SqlRuns
+    ledger: SqlLedger
+
+
+def _transaction(session: Session) -> SqlTransaction:
+    return SqlTransaction(
+        SqlNodes(session), SqlGenerations(session), SqlJobs(session), SqlRuns(session), SqlLedger(session)
+    )
+
+
+class SqlStore:
+    """Safe to use from several threads. On SQLite a writing transaction inside another one of the same thread is a
+    RuntimeError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.kind: str = database.kind
+
+    @contextmanager
+    def begin(self) -> Iterator[SqlTransaction]:
+        """A writing transaction: committed at the end of the block, rolled back by an exception. Raises Unavailable
+        when the database cannot be reached, is locked too long, is full or gone; then nothing was written (if the
+        connection broke while it committed: or all of it)."""
+        with self._inside(self._database.writing) as session:
+            yield _transaction(session)
+
+    @contextmanager
+    def read(self) -> Iterator[SqlTransaction]:
+        """A consistent, reading transaction."""
+        with self._inside(self._database.reading) as session:
+            yield _transaction(session)
+
+    @contextmanager
+    def queries(self) -> Iterator[SqlQueries]:
+        """The read models for people, in one consistent transaction."""
+        with self._inside(self._database.reading) as session:
+            yield SqlQueries(session)
+
+    @contextmanager
+    def _inside(self, opened: Callable[[], AbstractContextManager[Connection]]) -> Iterator[Session]:
+        with faults_told(self._database), opened() as connection:
+            yield Session(connection, self.kind)
+
+    def now(self) -> datetime:
+        """The time that planning uses: the database's on PostgreSQL, this machine's on SQLite."""
+        with faults_told(self._database):
+            return self._database.now()
+
+    def db_status(self) -> DatabaseStatus:
+        names = {table.name: table.name for table in t.metadata.sorted_tables}
+        with self._inside(self._database.reading) as session:
+            size, rows = self._database.measure(session.connection, names)
+            return DatabaseStatus(
+                kind=self.kind,
+                url=self._database.place(),
+                revision=revision_of(session.connection) or "",
+                oldest_release=SqlGenerations(session).value(OLDEST_RELEASE_KEY) or "",
+                size=size,
+                rows=rows,
+            )
+
+    def close(self) -> None:
+        self._database.close()
+
+
+@contextmanager
+def faults_told(database: Database) -> Iterator[None]:
+    """Errors of the driver that are nobody's fault come out as Unavailable."""
+    try:
+        yield
+    except SchedulerError:
+        raise
+    except Exception as error:
+        fault = database.fault(error)
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def open_database(url: str, state_dir: Path) -> Database:
+    """`postgresql://…`; `sqlite:////absolute/path`; empty: `scheduler.db` in the state directory."""
+    scheme = url.partition(":")[0].partition("+")[0]
+    if url == "" or scheme == "sqlite":
+        from scheduler.store.dialects.sqlite import SqliteDatabase
+
+        return SqliteDatabase(state_dir / "scheduler.db" if url == "" else Path(url.partition(":///")[2]))
+    if scheme in ("postgresql", "postgres"):
+        from scheduler.store.dialects.postgresql import PostgresDatabase
+
+        return PostgresDatabase(url)
+    raise StartError(
+        f"SCHEDULER_DATABASE_URL: there is no database {scheme!r}",
+        hint="use postgresql://user@host/name, sqlite:////path/to/file, or leave it out for a file of its own",
+    )
+
+
+def open_store(url: str, state_dir: Path, *, release: str) -> SqlStore:
+    """A store whose schema is up to date: made or migrated now if need be, by one daemon at a time.
+
+    Raises Unavailable when the database does not answer, StartError when it can never work: a file that cannot be
+    written, an unknown URL, a schema that needs a newer release than `release`."""
+    database = open_database(url, state_dir)
+    try:
+        with faults_told(database):
+            ensure_schema(database, release)
+    except BaseException:
+        database.close()
+        raise
+    return SqlStore(database)

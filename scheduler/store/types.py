@@ -1,0 +1,65 @@
+"""Column types that mean the same on both databases."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+Big = BigInteger().with_variant(Integer, "sqlite")
+"""64 bits; on SQLite the spelling that makes a primary key the row id."""
+
+
+class UtcInstant(TypeDecorator[datetime]):
+    """An aware instant, read back in UTC. SQLite: text of fixed width (`2026-03-01T00:00:00.000000Z`), so that
+    comparing texts compares instants; PostgreSQL: timestamptz. A naive datetime is a TypeError."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise TypeError(f"naive datetime {value!r} where an instant is stored")
+        value = value.astimezone(UTC)
+        return value if dialect.name == "postgresql" else value.isoformat(timespec="microseconds")[:26] + "Z"
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return datetime.fromisoformat(value)
+        instant: datetime = value
+        return instant.astimezone(UTC)
+
+
+class JsonText(TypeDecorator[Any]):
+    """A JSON value as text; None is NULL. Text, not jsonb: nothing is searched in it, and jsonb refuses `\\u0000`."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else json.dumps(value, separators=(",", ":"))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
+class FreeText(TypeDecorator[str]):
+    """What people and programs write. NUL and lone surrogates, which databases refuse, are stored as U+FFFD."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is None or (value.isascii() and "\x00" not in value):
+            return value
+        return value.replace("\x00", "\ufffd").encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -1,0 +1,55 @@
+"""Unfinished runs as policies see them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
+
+from scheduler.core.model import Status
+from scheduler.core.ports import Unfinished
+from scheduler.store import tables as t
+from scheduler.store.session import Session
+
+
+def unfinished_of(session: Session, jobs: Collection[str]) -> dict[str, list[Unfinished]]:
+    """Per job, oldest first: every running run, every waiting occurrence, and of other waiting runs the oldest (there
+    may be a hundred thousand, and no policy asks for more)."""
+    oldest = (
+        select(func.min(t.runs.c.seq))
+        .where(t.PENDING_OTHER, t.runs.c.job == t.jobs.c.name)
+        .scalar_subquery()
+        .correlate(t.jobs)
+    )
+    seqs = union_all(
+        select(t.runs.c.seq).where(t.IS_RUNNING, t.runs.c.job.in_(jobs)),
+        select(t.runs.c.seq).where(t.PENDING_OCCURRENCE, t.runs.c.job.in_(jobs)),
+        select(oldest).where(t.jobs.c.name.in_(jobs)),
+    )
+    holder = t.runs.alias("holder")
+    query: Select[Any] = (
+        select(t.runs, holder.c.id.label("holder_id"), holder.c.job.label("holder_job"))
+        .outerjoin(t.locks, t.locks.c.key == t.runs.c.lock)
+        .outerjoin(holder, holder.c.id == t.locks.c.run)
+        .where(t.runs.c.seq.in_(seqs))
+        .order_by(t.runs.c.seq)
+    )
+    found: dict[str, list[Unfinished]] = {}
+    for row in session.rows(query):
+        foreign = row.holder_id if row.holder_job is not None and row.holder_job != row.job else None
+        found.setdefault(row.job, []).append(
+            Unfinished(row.job, row.id, row.seq, Status(row.status), row.cause, row.attempt, row.created_at, foreign)
+        )
+    return found
+
+
+def pending_counts(session: Session, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Per job (waiting occurrences, waiting payload runs); jobs without either are left out."""
+
+    def count(where: ColumnElement[bool]) -> dict[str, int]:
+        query = select(t.runs.c.job, func.count()).where(where, t.runs.c.job.in_(jobs)).group_by(t.runs.c.job)
+        return dict(session.rows(query).all())
+
+    occurrences, carrying = count(t.PENDING_OCCURRENCE), count(and_(t.PENDING_OTHER, t.runs.c.has_payload))
+    return {job: (occurrences.get(job, 0), carrying.get(job, 0)) for job in sorted({*occurrences, *carrying})}

