@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 
-from scheduler.core.model import NewRun, Output, Run, Skip
+from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
 from scheduler.core.ports import Claim, Report, Settlement, Unfinished
 from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.claim import claim as take
 from scheduler.store.insert import insert as add
+from scheduler.store.promote import next_in_line
 from scheduler.store.promote import promote as wake
 from scheduler.store.rows import RUN, run_of, runs_of, with_payloads
 from scheduler.store.session import Session, chunks
@@ -60,6 +61,17 @@ class SqlRuns:
 
     def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:
         return cancel.request_cancel(self.session, runs, why, now)
+
+    def hasten(self, run: str, now: datetime) -> bool:
+        """A run that waits for its next attempt need not wait for the time any longer. False: it does not."""
+        row = self.session.rows(select(t.runs.c.lock).where(t.WAITS_TIME, t.runs.c.id == run).with_for_update()).first()
+        if row is None:
+            return False
+        waits_for = None if row.lock is None else WaitsFor.LOCK.value
+        self.session.write(update(t.runs).where(t.runs.c.id == run).values(not_before=now, waits_for=waits_for))
+        if row.lock is not None:
+            next_in_line(self.session, [row.lock])
+        return True
 
     def cancel_requests(self, node: str) -> dict[str, str]:
         query = select(t.runs.c.id, t.runs.c.cancel)

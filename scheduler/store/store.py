@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from scheduler.core.errors import SchedulerError, StartError
+from scheduler.core.ports import Generations, Jobs, Ledger, Nodes, Runs
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
 from scheduler.store.dialects.base import Database
@@ -24,15 +25,15 @@ from scheduler.store.schema import OLDEST_RELEASE_KEY, ensure_schema, revision_o
 from scheduler.store.session import Session
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SqlTransaction:
     """One database transaction; its groups are its verbs."""
 
-    nodes: SqlNodes
-    generations: SqlGenerations
-    jobs: SqlJobs
-    runs: SqlRuns
-    ledger: SqlLedger
+    nodes: Nodes
+    generations: Generations
+    jobs: Jobs
+    runs: Runs
+    ledger: Ledger
 
 
 def _transaction(session: Session) -> SqlTransaction:
