@@ -38,7 +38,7 @@ def explain(schedule: Schedule) -> str:
     sentences = [line[0].upper() + line[1:] for line in lines]
     text = ".\nAlso ".join([sentences[0], *lines[1:]]) + f".\nTime zone {schedule.zone}"
     # Zones whose clock has stood still since 2000 need no words about changes.
-    if not transitions(schedule.tzinfo, start_of_year(2000), start_of_year(2100)):
+    if not transitions(schedule.tzinfo, start_of_year(2000), start_of_year(2040)):
         return text + "."
     table = schedule.timetable
     fixed = "a time that is skipped runs once, right after the gap; a time that comes twice runs the first time"

@@ -20,8 +20,9 @@ LAST_SECOND = (datetime(9999, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
 # for what it skipped, nothing suppressed that it repeats.
 CLOCK_SET = 3 * 3_600
 
-# Between two looks a zone may change its offset once; none of the database has ever done it twice in a day.
-_LOOK = DAY
+# Between two looks a zone may change its offset once. The shortest time between two changes, of any zone, is a
+# week (America/Noronha in October 2000).
+LOOK = 3 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _transitions_of_year(zone: tzinfo, year: int) -> tuple[Transition, ...]:
     changes = []
     left, before = start - 1, _offset_at(zone, start - 1)
     while left < end - 1:
-        right = min(left + _LOOK, end - 1)
+        right = min(left + LOOK, end - 1)
         after = _offset_at(zone, right)
         if after != before:
             changes.append(Transition(_first_with_other_offset(zone, left, right, before), before, after))
