@@ -21,7 +21,8 @@ class ChildUser:
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
     """One process to start. `run` is unique among the living ones, `node` the id under which its run was claimed,
-    `env` its whole environment, `kill_after` in seconds. `argv[0]` without a slash is looked up in the PATH of `env`."""
+    `env` its whole environment, `kill_after` in seconds. `argv[0]` without a slash is looked up in the PATH of `env`.
+    `attempt` counts from 1; 0 is for processes that are no attempt of a run, whose exit nobody settles."""
 
     run: str
     attempt: int
@@ -54,7 +55,7 @@ class ChildListener(Protocol):
         """No program was executed; a sentence that names the place, the reason and the remedy."""
         ...
 
-    def exited(self, exit: ChildExit) -> None: ...
+    def exited(self, ended: ChildExit) -> None: ...
 
     def lost(self, error: str) -> None:
         """What owned the child is gone; the child has been ended."""

@@ -1,0 +1,1 @@
+"""What every attempt has, whatever its kind: surroundings, files on disk, output, reports."""

@@ -1,0 +1,92 @@
+"""The environment of an attempt: a fixed base, what the job says, and what the run is. Nothing is inherited."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+
+from scheduler.core.model import Cause, Job, Run
+from scheduler.core.stamp import to_text
+from scheduler.core.zone import zone_of
+from scheduler.executors.attempts.workspace import Workspace
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LANG = "C.UTF-8"
+
+_OCCURRENCES = (Cause.SCHEDULE, Cause.CATCH_UP, Cause.BACKFILL)
+
+
+def build_environment(
+    run: Run,
+    job: Job,
+    workspace: Workspace,
+    secrets: Mapping[str, str],
+    *,
+    last_success: datetime | None,
+    deadline: datetime | None,
+) -> dict[str, str]:
+    """Base, then `env`, then `secrets`, then SCHED_* and TRACEPARENT: later ones win. Every SCHED_ variable is
+    always there; empty where there is nothing to say. Instants are RFC 3339 with the offset of the job's zone."""
+    zone_name = timezone_of(job)
+    zone = zone_of(zone_name)
+    environment = base_environment(job.child.user, zone_name)
+    environment |= job.child.env
+    environment |= secrets
+    environment |= {
+        "SCHED_JOB_NAME": run.job,
+        "SCHED_RUN_ID": run.id,
+        "SCHED_ATTEMPT": str(run.attempt),
+        "SCHED_TRIGGER": str(run.cause),
+        "SCHED_SCHEDULED_FOR": _local(run.scheduled_for, zone),
+        "SCHED_TIMEZONE": zone_name,
+        "SCHED_IDEMPOTENCY_KEY": idempotency_key(run),
+        "SCHED_FENCE": str(run.fence),
+        "SCHED_PAYLOAD_FILE": str(workspace.payload),
+        "SCHED_REPORT_FILE": str(workspace.report),
+        "SCHED_CHECKPOINT_FILE": str(workspace.checkpoint),
+        "SCHED_LAST_SUCCESS": _local(last_success, zone),
+        "SCHED_DEADLINE": _local(deadline, zone),
+        "TRACEPARENT": traceparent(run.id, run.attempt),
+    }
+    return environment
+
+
+def base_environment(user: str | None, timezone: str) -> dict[str, str]:
+    """What every child gets, whatever surrounds the daemon."""
+    return {"PATH": PATH, "LANG": LANG, "HOME": _home(user), "TZ": timezone}
+
+
+def timezone_of(job: Job) -> str:
+    """The zone of the job's schedule; without one the zone that the job names; else UTC."""
+    if job.schedule is not None:
+        return job.schedule.zone
+    named = job.definition.get("timezone")
+    return named if isinstance(named, str) else "UTC"
+
+
+def idempotency_key(run: Run) -> str:
+    """The same for every attempt of a run, and for every run of one occurrence: `job@instant`, else the run's id."""
+    if run.scheduled_for is not None and run.cause in _OCCURRENCES:
+        return f"{run.job}@{to_text(run.scheduled_for)}"
+    return run.id
+
+
+def traceparent(run_id: str, attempt: int) -> str:
+    """W3C trace context: one trace per run, one span per attempt."""
+    span = hashlib.sha256(f"{run_id}/{attempt}".encode()).hexdigest()[:16]
+    trace = run_id.replace("-", "")
+    return f"00-{trace}-{span}-01"
+
+
+def _local(instant: datetime | None, zone: tzinfo) -> str:
+    return "" if instant is None else instant.astimezone(zone).isoformat()
+
+
+def _home(user: str | None) -> str:
+    try:
+        return (pwd.getpwuid(os.geteuid()) if user is None else pwd.getpwnam(user)).pw_dir
+    except KeyError:
+        return "/"

@@ -1,0 +1,169 @@
+"""The attempts of this node as the rest of the daemon reads them: output and reports, before they are shipped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from scheduler.core.errors import InvalidInput
+from scheduler.core.model import Job, Json, Output, Run
+from scheduler.core.ports import Report
+from scheduler.executors.attempts.masking import Masks
+from scheduler.executors.attempts.output import OutputFile
+from scheduler.executors.attempts.reports import Reported, ReportReader
+from scheduler.executors.attempts.secrets import read_secret
+from scheduler.executors.attempts.workspace import About, Workspace, Workspaces
+
+Key = tuple[str, int]
+
+_DEFAULT_LOG_LIMIT = 1 << 20
+
+
+class AttemptRecord:
+    """One attempt: its files, what hides its secrets, and how far it has been read. Any thread may use it."""
+
+    def __init__(self, run: str, attempt: int, workspace: Workspace, about: About, secrets: Iterable[str]) -> None:
+        self.run = run
+        self.attempt = attempt
+        self.workspace = workspace
+        self.complete = False
+        self._about = about
+        self._secrets = set(secrets)
+        self._reader = ReportReader(workspace.report)
+        self._lock = threading.Lock()
+        self._unread = False
+        self._apply()
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """These values must not be shown either."""
+        with self._lock:
+            self._secrets.update(secrets)
+            self._apply()
+
+    def masked(self, text: str) -> str:
+        return self.masks.text(text)
+
+    def output(self) -> Output:
+        with self._lock:
+            self._output.trim()
+            excerpt = self._output.read(complete=self.complete)
+        return Output(self.run, self.attempt, excerpt.head, excerpt.tail, excerpt.omitted, self.complete)
+
+    def report(self) -> Report | None:
+        """All that it has said so far, if any of it is new since the last call."""
+        with self._lock:
+            if not self.complete and self._reader.read():
+                self._unread = True
+            if not self._unread:
+                return None
+            self._unread = False
+            said = self._said()
+        return Report(self.run, self._about.fence, said.progress, said.message, said.result, said.checkpoint)
+
+    def finish(self) -> Json:
+        """Nothing will be written any more: read what is left, note what was ignored; the result that it reported."""
+        with self._lock:
+            if not self.complete:
+                if self._reader.read(complete=True):
+                    self._unread = True
+                self.complete = True
+                if self._reader.ignored:
+                    self.workspace.note(
+                        f"{self._reader.ignored} lines of $SCHED_REPORT_FILE were ignored; the first: "
+                        f"{self._reader.first_problem}"
+                    )
+            return self._said().result
+
+    def _said(self) -> Reported:
+        said = self._reader.reported
+        message = None if said.message is None else self.masks.text(said.message)
+        return Reported(said.progress, message, self.masks.value(said.result), self.masks.value(said.checkpoint))
+
+    def _apply(self) -> None:
+        self.masks = Masks(self._secrets)
+        self._output = OutputFile(self.workspace.output, self._about.log_limit, self.masks)
+
+
+class AttemptRecords:
+    """Implements core.ports.Attempts for the attempts below one state directory.
+
+    Attempts that a former daemon left behind are read as well; their secrets are read again to be masked, from where
+    they came. What can no longer be read cannot be masked, so then the output is withheld.
+    """
+
+    def __init__(self, state_dir: Path, environ: Mapping[str, str]) -> None:
+        self.workspaces = Workspaces(state_dir)
+        self._environ = environ
+        self._records: dict[Key, AttemptRecord] = {}
+        self._found: dict[Key, AttemptRecord] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, run: Run, job: Job, secrets: Mapping[str, str]) -> Workspace:
+        """The files of the attempt `run.attempt`. OSError when the disk does not take them, KeyError for an unknown
+        user."""
+        about = About(run.fence, job.log_limit, tuple(job.child.secrets.values()))
+        workspace = self.workspaces.create(
+            run.id, run.attempt, about, payload=run.payload, checkpoint=run.checkpoint, user=job.child.user
+        )
+        record = AttemptRecord(run.id, run.attempt, workspace, about, secrets.values())
+        with self._lock:
+            self._records[run.id, run.attempt] = record
+            self._found.pop((run.id, run.attempt), None)
+        return workspace
+
+    def of(self, run: str, attempt: int) -> AttemptRecord:
+        """The record of an attempt, also of one that a former daemon started; NotFound is never raised: what lies
+        nowhere has empty output."""
+        key = run, attempt
+        with self._lock:
+            record = self._records.get(key) or self._found.get(key)
+            if record is None:
+                record = self._found[key] = self._find(run, attempt)
+        return record
+
+    def outputs(self, runs: Collection[Key]) -> list[Output]:
+        return [self.of(run, attempt).output() for run, attempt in runs]
+
+    def reports(self) -> list[Report]:
+        with self._lock:
+            records = list(self._records.values())
+        return [report for record in records if (report := record.report()) is not None]
+
+    def forget(self, runs: Collection[Key]) -> None:
+        for run, attempt in runs:
+            with self._lock:
+                self._records.pop((run, attempt), None)
+                self._found.pop((run, attempt), None)
+            self.workspaces.remove(run, attempt)
+
+    def left_behind(self) -> list[Key]:
+        present = list(self.workspaces.present())
+        with self._lock:
+            return [key for key in present if key not in self._records]
+
+    def _find(self, run: str, attempt: int) -> AttemptRecord:
+        workspace = self.workspaces.of(run, attempt)
+        about = self.workspaces.about(run, attempt) or About(0, _DEFAULT_LOG_LIMIT)
+        try:
+            secrets = [read_secret("", source, self._environ) for source in about.sources]
+        except InvalidInput as error:
+            return _Withheld(run, attempt, workspace, about, f"{error.reason}, so it cannot be masked")
+        record = AttemptRecord(run, attempt, workspace, about, secrets)
+        record.finish()
+        return record
+
+
+class _Withheld(AttemptRecord):
+    """Output that may contain a secret which this daemon cannot recognise."""
+
+    def __init__(self, run: str, attempt: int, workspace: Workspace, about: About, reason: str) -> None:
+        super().__init__(run, attempt, workspace, about, ())
+        self.complete = True
+        self._text = f"[schedulerd] the output is withheld: {reason.lstrip(': ')}\n"
+
+    def output(self) -> Output:
+        return Output(self.run, self.attempt, self._text.encode(), b"", 0, True)
+
+    def finish(self) -> Json:
+        return None

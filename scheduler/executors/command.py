@@ -1,0 +1,139 @@
+"""`command`: a process of the job's own. A list is executed as it is, a text is given to /bin/sh -c."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import tempfile
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import ClassVar
+
+from scheduler.core.children import ChildExit, ChildSpec, ChildUser
+from scheduler.core.errors import InvalidInput, SchedulerError, Unavailable
+from scheduler.core.model import FailReason
+from scheduler.core.outcome import Failed, Outcome, Snoozed
+from scheduler.core.ports import Launch
+from scheduler.executors.attempts.outcomes import of_exit
+from scheduler.executors.attempts.records import AttemptRecord
+from scheduler.executors.context import Context
+
+NOBODY_THERE = timedelta(seconds=5)
+"""How long a run waits when the owner of child processes does not answer; costs no retry."""
+
+
+class CommandExecutor:
+    """Starts one child per attempt and says what its end means."""
+
+    kind: ClassVar[str] = "command"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._live: dict[str, _Attempt] = {}
+        self._lock = threading.Lock()
+
+    def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
+        record = self._context.records.of(launch.run.id, launch.attempt)
+
+        def finished(outcome: Outcome) -> None:
+            with self._lock:
+                self._live.pop(launch.run.id, None)
+            done(outcome)
+
+        attempt = _Attempt(launch, record, finished)
+        with self._lock:
+            self._live[launch.run.id] = attempt
+        try:
+            self._start(attempt)
+        except Unavailable as error:
+            finished(Snoozed(NOBODY_THERE, str(error)))
+        except SchedulerError as error:
+            finished(Failed(FailReason.SPAWN, record.masked(str(error)), retryable=False))
+        except OSError as error:
+            finished(Snoozed(NOBODY_THERE, f"{launch.run.job} could not be started: {error}"))
+
+    def end(self, run: str, why: str) -> None:
+        with self._lock:
+            attempt = self._live.get(run)
+        if attempt is not None:
+            self._context.children.end(run, why, attempt.launch.job.kill_after.total_seconds())
+
+    def tick(self, now: float) -> int:
+        """Nothing is ever due here."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing is held here."""
+
+    def _start(self, attempt: _Attempt) -> None:
+        launch = attempt.launch
+        child = launch.job.child
+        spec = ChildSpec(
+            run=launch.run.id,
+            attempt=launch.attempt,
+            node=launch.run.node or "",
+            argv=_argv(launch.job.action.options["command"]),
+            cwd=os.path.join(self._context.workdir, child.workdir or ""),
+            env=launch.environment,
+            kill_after=launch.job.kill_after.total_seconds(),
+            leftovers=launch.job.leftovers,
+            user=_user(child.user),
+            limits=child.limits,
+        )
+        output = attempt.record.workspace.open_output()
+        try:
+            if child.stdin is None:
+                self._context.children.start(spec, attempt, output_fd=output)
+            else:
+                with tempfile.TemporaryFile() as file:
+                    file.write(child.stdin.encode("utf-8", "surrogateescape"))
+                    file.seek(0)
+                    self._context.children.start(spec, attempt, output_fd=output, stdin_fd=file.fileno())
+        finally:
+            os.close(output)
+
+
+class _Attempt:
+    """Hears how the child of one attempt ends."""
+
+    def __init__(self, launch: Launch, record: AttemptRecord, finished: Callable[[Outcome], None]) -> None:
+        self.launch = launch
+        self.record = record
+        self._finished = finished
+
+    def failed(self, error: str) -> None:
+        self.record.finish()
+        self._finished(Failed(FailReason.SPAWN, self.record.masked(error)))
+
+    def exited(self, ended: ChildExit) -> None:
+        if ended.left:
+            self.record.workspace.note(f"left {ended.left} process{'es' if ended.left > 1 else ''}, ended")
+        result = self.record.finish()
+        self._finished(of_exit(ended, self.launch.job, result, self.launch.environment))
+
+    def lost(self, error: str) -> None:
+        self.record.finish()
+        self._finished(Failed(FailReason.LOST, error))
+
+
+def _argv(command: str | list[str]) -> tuple[str, ...]:
+    return ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
+
+
+def _user(name: str | None) -> ChildUser | None:
+    if name is None:
+        return None
+    try:
+        account = pwd.getpwnam(name)
+    except KeyError:
+        raise InvalidInput(f"user: there is no user {name} here", hint="create it or correct `user:`") from None
+    if account.pw_uid == os.geteuid():
+        return None
+    if os.geteuid() != 0:
+        raise InvalidInput(
+            f"user: only root can run a job as {name}",
+            hint=f"start schedulerd as root, or as {name}, or remove `user:`",
+        )
+    groups = tuple(os.getgrouplist(name, account.pw_gid))
+    return ChildUser(account.pw_uid, account.pw_gid, groups)

@@ -1,0 +1,21 @@
+"""What every executor is given when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.core.children import Children
+from scheduler.executors.attempts.records import AttemptRecords
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`environ` is the daemon's environment (for secrets, never handed on), `slots` the runs at once on this node,
+    `workdir` the absolute directory of jobs that name none, and what relative ones are relative to."""
+
+    children: Children
+    records: AttemptRecords
+    environ: Mapping[str, str]
+    slots: int
+    workdir: str

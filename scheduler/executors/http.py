@@ -1,0 +1,173 @@
+"""`http`: one request, in a worker process that has many on their way at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+from urllib.parse import quote, urlsplit
+
+from scheduler.core.errors import InvalidInput
+from scheduler.core.model import FailReason, Secret
+from scheduler.core.outcome import Failed, Outcome, Succeeded
+from scheduler.core.ports import Launch
+from scheduler.executors.attempts.environment import base_environment
+from scheduler.executors.attempts.secrets import read_secret
+from scheduler.executors.attempts.values import to_json
+from scheduler.executors.context import Context
+from scheduler.executors.workers.answers import without_message
+from scheduler.executors.workers.pool import Pool
+from scheduler.executors.workers.retry_after import http_date, wait
+from scheduler.executors.workers.wire import Message
+from scheduler.executors.workers.worker import Answer, Place, Task
+
+PER_WORKER = 256
+"""Requests that one worker has on their way at most."""
+_HANDED_ON = re.compile(r"(?i)(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)")
+_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS", "DELETE")
+_RETRYABLE = (408, 425, 429)
+_BAD_VALUE = re.compile(r"[\r\n\0]")
+
+
+class HttpExecutor:
+    """Any 2xx (or what `expect_status` names) is success. 5xx, 408, 425, 429 and broken connections are worth another
+    attempt, not sooner than `Retry-After` says; other answers are not."""
+
+    kind: ClassVar[str] = "http"
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        # How to get out of this network and whom to trust there are the machine's matter, not the job's.
+        outward = {name: value for name, value in context.environ.items() if _HANDED_ON.fullmatch(name)}
+        environment = base_environment(None, "UTC") | outward
+        self._pool = Pool(self.kind, context.children, environment, per_worker=PER_WORKER, most=context.slots)
+
+    def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
+        record = self._context.records.of(launch.run.id, launch.attempt)
+        try:
+            headers, secrets = self._headers(launch)
+        except InvalidInput as error:
+            record.finish()
+            done(Failed(FailReason.SPAWN, str(error)))
+            return
+        record.hide(secrets)
+        message = _message(launch, headers, str(record.workspace.output))
+
+        def finished(answer: Answer) -> None:
+            record.finish()
+            if answer.message is None:
+                outcome = without_message(answer, launch.job)
+            else:
+                outcome = outcome_of(answer.message, launch.job.action.options, datetime.now(UTC))
+            if isinstance(outcome, Failed):
+                outcome = replace(outcome, error=record.masked(outcome.error))
+            elif isinstance(outcome, Succeeded):
+                outcome = replace(outcome, result=record.masks.value(outcome.result))
+            done(outcome)
+
+        kill_after = launch.job.kill_after.total_seconds()
+        place = Place(self._context.workdir)
+        self._pool.submit(Task(launch.run.id, launch.run.node or "", place, message, kill_after, finished))
+
+    def end(self, run: str, why: str) -> None:
+        self._pool.end(run, why)
+
+    def tick(self, now: float) -> int:
+        """Lets idle workers go and ends those that do not close a connection when asked; the number."""
+        return self._pool.tick(now)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _headers(self, launch: Launch) -> tuple[list[tuple[str, str]], list[str]]:
+        """All headers, and the values among them that are secret."""
+        made: dict[str, tuple[str, str]] = {}
+        secrets: list[str] = []
+        for name, value in _own_headers(launch.environment).items():
+            made[name.lower()] = name, value
+        for name, given in (launch.job.action.options.get("headers") or {}).items():
+            value = given
+            if isinstance(given, Mapping):
+                secret = Secret(**given)
+                value = read_secret(f"headers.{name}", secret, self._context.environ)
+                secrets += [value, value.removeprefix(secret.prefix)]
+            made[name.lower()] = name, _checked(name, str(value))
+        return list(made.values()), secrets
+
+
+def _own_headers(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the run is, as in the environment of a command."""
+    words = ("JOB_NAME", "RUN_ID", "ATTEMPT", "TRIGGER", "SCHEDULED_FOR", "TIMEZONE", "FENCE")
+    headers = {f"SCHED-{word.replace('_', '-').title()}": environment.get(f"SCHED_{word}", "") for word in words}
+    headers["Idempotency-Key"] = environment.get("SCHED_IDEMPOTENCY_KEY", "")
+    headers["traceparent"] = environment.get("TRACEPARENT", "")
+    return {name: quote(value, safe=" !#$%&'()*+,/:;=?@[]-._~") for name, value in headers.items() if value}
+
+
+def _checked(name: str, value: str) -> str:
+    value = value.strip()
+    if _BAD_VALUE.search(value) or any(ord(letter) > 255 for letter in value):
+        raise InvalidInput(
+            f"headers.{name}: its value cannot be sent in a header",
+            hint="it must be one line of Latin-1 characters",
+        )
+    return value
+
+
+def _message(launch: Launch, headers: list[tuple[str, str]], output: str) -> Message:
+    options: Mapping[str, Any] = launch.job.action.options
+    method = str(options.get("method", "POST"))
+    run = launch.run
+    has_payload = run.has_payload or run.payload is not None
+    payload = None
+    if has_payload and method not in _WITHOUT_BODY:
+        payload = to_json(run.payload).decode("ascii")
+    template = options.get("body")
+    return {
+        "do": "run",
+        "run": run.id,
+        "method": method,
+        "url": options["url"],
+        "headers": headers,
+        "template": template,
+        "names": None if template is None else _names(launch),
+        "payload": None if template is not None else payload,
+        "expect_status": list(options.get("expect_status") or ()),
+        "timeout": launch.job.timeout.total_seconds(),
+        "output": output,
+        "log_limit": launch.job.log_limit,
+    }
+
+
+def _names(launch: Launch) -> dict[str, Any]:
+    """What a body template may use."""
+    environment = launch.environment
+    words = ("ATTEMPT", "TRIGGER", "SCHEDULED_FOR", "TIMEZONE", "IDEMPOTENCY_KEY", "FENCE", "LAST_SUCCESS", "DEADLINE")
+    about = {word.lower(): environment.get(f"SCHED_{word}", "") for word in words}
+    return {
+        "payload": launch.run.payload,
+        "checkpoint": launch.run.checkpoint,
+        "run": {"id": launch.run.id, "job": launch.run.job, **about},
+        "env": dict(launch.job.child.env),
+        "secrets": dict(launch.secrets),
+    }
+
+
+def outcome_of(said: Message, options: Mapping[str, Any], now: datetime) -> Outcome:
+    """What an answer, or the lack of one, means; `now` only for a Retry-After date where the answer has no Date."""
+    if "error" in said:
+        reason = FailReason.ERROR if said.get("template") else FailReason.HTTP
+        return Failed(reason, said["error"], retryable=not said["final"])
+    status = said["status"]
+    expected = options.get("expect_status") or ()
+    if status in expected or (not expected and 200 <= status < 300):
+        return Succeeded(said["result"])
+    first = f": {said['first']}" if said["first"] else ""
+    url = urlsplit(str(options["url"]))
+    where = f"{options.get('method', 'POST')} {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+    words = f"{where} answered {status} {said['reason']}".rstrip() + first
+    retryable = status >= 500 or status in _RETRYABLE
+    not_sooner = wait(said["retry_after"], http_date(said["date"]) or now) if retryable else None
+    return Failed(FailReason.HTTP, words, retryable=retryable, not_sooner=not_sooner)

@@ -1,0 +1,62 @@
+"""Which kinds of actions can be carried out: found, not listed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol
+
+from scheduler import executors
+from scheduler.core.outcome import Outcome
+from scheduler.core.ports import Executor, Launch
+from scheduler.executors.context import Context
+
+
+class ActionExecutor(Executor, Protocol):
+    """What a module of this package brings: an Executor that is built with a Context."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, context: Context) -> None: ...
+
+    def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None: ...
+
+    def end(self, run: str, why: str) -> None: ...
+
+    def tick(self, now: float) -> int:
+        """Does what is due at this monotonic instant (about once a second); how much that was."""
+        ...
+
+    def close(self) -> None:
+        """The daemon stops: lets go of idle processes."""
+        ...
+
+
+def discover() -> dict[str, type[ActionExecutor]]:
+    """Executor classes by their kind, one module of this package each."""
+    found: dict[str, type[ActionExecutor]] = {}
+    for module in sorted(pkgutil.iter_modules(executors.__path__), key=lambda one: one.name):
+        if module.ispkg or module.name in ("registry", "context"):
+            continue
+        name = f"{executors.__name__}.{module.name}"
+        for one in vars(importlib.import_module(name)).values():
+            own = isinstance(one, type) and one.__module__ == name
+            if own and isinstance(getattr(one, "kind", None), str) and hasattr(one, "start"):
+                found[one.kind] = one
+    return found
+
+
+class Executors:
+    """One executor of every kind. `by_kind` is what the engine gets; call `tick` about once a second."""
+
+    def __init__(self, context: Context) -> None:
+        self._all = {kind: make(context) for kind, make in discover().items()}
+        self.by_kind: Mapping[str, Executor] = dict(self._all)
+
+    def tick(self, now: float) -> int:
+        return sum(one.tick(now) for one in self._all.values())
+
+    def close(self) -> None:
+        for one in self._all.values():
+            one.close()

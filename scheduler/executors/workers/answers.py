@@ -1,0 +1,32 @@
+"""What it means for an attempt that its worker gave no answer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from scheduler.core.model import FailReason, Job
+from scheduler.core.outcome import Failed, Outcome, Snoozed
+from scheduler.executors.attempts.outcomes import of_ending, signal_words
+from scheduler.executors.workers.worker import Answer
+
+NO_WORKER_WAIT = timedelta(seconds=5)
+"""How long a run waits when no process is to be had; costs no retry."""
+
+
+def without_message(answer: Answer, job: Job) -> Outcome:
+    """The outcome of an answer whose `message` is None."""
+    if answer.why is not None:
+        return of_ending(answer.why, job, answer.died)
+    if answer.busy is not None:
+        return Snoozed(NO_WORKER_WAIT, answer.busy)
+    if answer.failed is not None:
+        return Failed(FailReason.SPAWN, f"its worker process could not be started: {answer.failed}")
+    died = answer.died
+    if died is None:
+        return Failed(FailReason.LOST, answer.lost or "its worker process is gone")
+    said = f"; it said: {answer.last_words}" if answer.last_words else ""
+    if died.signal is not None:
+        words = f"its worker process was {signal_words(died.signal)}{said}"
+        return Failed(FailReason.SIGNAL, words, signal=died.signal, left=answer.left)
+    words = f"its worker process ended with exit code {died.code} in the middle of the work{said}"
+    return Failed(FailReason.EXIT, words, exit_code=died.code, left=answer.left)

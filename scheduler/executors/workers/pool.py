@@ -1,0 +1,281 @@
+"""A pool of worker processes of one kind: empty until needed, reused, shrinking when idle."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from scheduler.core.children import ChildExit, Children, ChildSpec
+from scheduler.core.errors import SchedulerError
+from scheduler.executors.workers.channels import Channels
+from scheduler.executors.workers.wire import Message
+from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv
+
+IDLE_FOR = 60.0
+"""Seconds after which a worker without a task is let go."""
+_CLOSING = 5.0
+
+Calls = list[Callable[[], None]]
+
+
+class Pool:
+    """Carries out tasks in workers that the owner of child processes owns, `per_worker` at once in each.
+
+    With `per_worker` 1 a task is ended by ending its worker; with more, by asking the worker, and by ending it if it
+    does not obey within the task's `kill_after`: its other tasks are lost then. Any thread may call any method.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        children: Children,
+        environment: Mapping[str, str],
+        *,
+        per_worker: int,
+        most: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kind = kind
+        self._children = children
+        self._environment = environment
+        self._per_worker = per_worker
+        self._most = most
+        self._clock = clock
+        self._channels = Channels()
+        self._workers: list[Worker] = []
+        self._by_run: dict[str, Worker] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Living worker processes."""
+        return len(self._workers)
+
+    def submit(self, task: Task) -> None:
+        """Hand the task to a worker that has room for it, or to a new one."""
+        with self._lock:
+            worker = self._with_room(task.place)
+            fresh = worker is None
+            if worker is None:
+                worker = Worker(f"worker-{self._kind}-{os.getpid()}-{next(self._numbers)}", task.place, 0.0)
+                self._make_room()
+                self._workers.append(worker)
+            worker.tasks[task.run] = task
+            self._by_run[task.run] = worker
+            if worker.channel is not None:
+                worker.channel.send(task.message)
+        if fresh:
+            self._launch(worker, task)
+
+    def end(self, run: str, why: str) -> None:
+        """End the task of this run, if it is still there."""
+        with self._lock:
+            worker = self._by_run.get(run)
+            task = None if worker is None else worker.tasks.get(run)
+            if worker is None or task is None or task.why is not None:
+                return
+            task.why = why
+            if self._per_worker == 1:
+                worker.retiring = True
+            else:
+                task.give_up_at = self._clock() + task.kill_after
+                if worker.channel is not None:
+                    worker.channel.send({"do": "end", "run": run})
+        if self._per_worker == 1:
+            self._children.end(worker.name, why, task.kill_after)
+
+    def tick(self, now: float) -> int:
+        """Let idle workers go, end those that do not obey; how many. `now` is of the pool's clock."""
+        with self._lock:
+            idle = [one for one in self._workers if self._idle(one) and now - one.idle_since >= IDLE_FOR]
+            for worker in idle:
+                worker.retiring = True
+            stuck = [
+                one
+                for one in self._workers
+                if one.ended is None
+                and any(task.give_up_at is not None and now >= task.give_up_at for task in one.tasks.values())
+            ]
+            for worker in stuck:
+                worker.retiring = True
+                worker.ended = "it did not end a task that it was asked to end"
+        for worker in idle:
+            self._let_go(worker)
+        for worker in stuck:
+            self._children.end(worker.name, "stuck", 0.0)
+        return len(idle) + len(stuck)
+
+    def close(self) -> None:
+        """Let all workers go; tasks that they still have are finished as their processes end."""
+        with self._lock:
+            workers = list(self._workers)
+            for worker in workers:
+                worker.retiring = True
+        for worker in workers:
+            self._let_go(worker)
+        self._channels.close()
+
+    # ------------------------------------------------------------ workers
+
+    def _with_room(self, place: Place) -> Worker | None:
+        # The one used last first, so that the others get idle.
+        free = [
+            one
+            for one in self._workers
+            if not one.retiring and one.place == place and len(one.tasks) < self._per_worker
+        ]
+        return max(free, key=lambda one: one.idle_since, default=None)
+
+    def _make_room(self) -> None:
+        """Idle workers of other places give way before there are more than `most`."""
+        excess = len(self._workers) + 1 - self._most
+        for worker in [one for one in self._workers if self._idle(one)][: max(0, excess)]:
+            worker.retiring = True
+            self._let_go(worker)
+
+    def _idle(self, worker: Worker) -> bool:
+        return not worker.tasks and not worker.retiring
+
+    def _let_go(self, worker: Worker) -> None:
+        if worker.channel is not None:
+            worker.channel.close()
+
+    def _launch(self, worker: Worker, task: Task) -> None:
+        ours, theirs = socket.socketpair()
+        spec = ChildSpec(
+            run=worker.name,
+            attempt=0,
+            node=task.node,
+            argv=argv(self._kind, worker.place),
+            cwd=worker.place.cwd,
+            env=self._environment,
+            kill_after=_CLOSING,
+            limits=worker.place.limits,
+        )
+        channel = self._channels.attach(ours, lambda said: self._heard(worker, said), lambda: self._closed(worker))
+        with theirs:
+            try:
+                self._children.start(spec, _Listener(self, worker), output_fd=worker.words, channel_fd=theirs.fileno())
+            except (SchedulerError, OSError) as error:
+                channel.close()
+                self._over(worker, Answer(busy=f"no worker process could be started: {error}"))
+                return
+        with self._lock:
+            worker.channel = channel
+            waiting = list(worker.tasks.values())
+            for one in waiting:
+                channel.send(one.message)
+                if one.why is not None:
+                    channel.send({"do": "end", "run": one.run})
+        if self._per_worker == 1:
+            # Asked to end while it was being started: there was nothing to end yet.
+            for one in waiting:
+                if one.why is not None:
+                    self._children.end(worker.name, one.why, one.kill_after)
+
+    # ------------------------------------------------------------ what workers say
+
+    def _heard(self, worker: Worker, said: Message) -> None:
+        with self._lock:
+            task = worker.tasks.get(said.get("run", ""))
+            if task is None:
+                return
+            left = bool(said.get("threads") or said.get("processes"))
+            stale = bool(said.get("stale"))
+            if self._per_worker == 1 and (task.why is not None or left or stale):
+                # What it means is settled when the process is gone.
+                task.answer = said
+                worker.retiring = True
+            else:
+                self._forget(worker, task)
+        if self._per_worker == 1 and (task.why is not None or left or stale):
+            if task.why is None:
+                self._children.end(worker.name, "leftovers", task.kill_after)
+        elif said.get("ended"):
+            task.finish(Answer(why=task.why or "cancel"))
+        else:
+            task.finish(Answer(message=said))
+
+    def _closed(self, worker: Worker) -> None:
+        """Its end of the channel is closed: it is about to exit, or has to."""
+        with self._lock:
+            worker.retiring = True
+        self._children.end(worker.name, "closed", _CLOSING)
+
+    def _exited(self, worker: Worker, ended: ChildExit) -> None:
+        again: list[Task] = []
+        finished: list[tuple[Task, Answer]] = []
+        words = worker.last_words()
+        with self._lock:
+            for task in list(worker.tasks.values()):
+                if task.answer is not None and task.answer.get("stale") and task.why is None:
+                    task.answer = None
+                    again.append(task)
+                else:
+                    finished.append((task, self._meaning(worker, task, ended, words)))
+                self._forget(worker, task)
+            self._remove(worker)
+        for task in again:
+            self.submit(task)
+        for task, answer in finished:
+            task.finish(answer)
+
+    def _meaning(self, worker: Worker, task: Task, ended: ChildExit, words: str) -> Answer:
+        if task.why is not None:
+            return Answer(why=task.why, died=ended, left=ended.left)
+        if task.answer is not None:
+            processes = int(task.answer.get("processes") or 0)
+            return Answer(message=task.answer, left=max(ended.left, processes))
+        if worker.ended is not None:
+            return Answer(lost=f"its worker process was ended because {worker.ended}")
+        if ended.why == "lost":
+            return Answer(lost="its node could no longer vouch for it")
+        if ended.why is not None:
+            return Answer(lost=f"its worker process closed its channel and was ended; {words}")
+        return Answer(died=ended, left=ended.left, last_words=words)
+
+    def _over(self, worker: Worker, answer: Answer) -> None:
+        """The same end for everything that the worker had."""
+        with self._lock:
+            tasks = list(worker.tasks.values())
+            for task in tasks:
+                self._forget(worker, task)
+            self._remove(worker)
+        for task in tasks:
+            task.finish(Answer(why=task.why) if task.why is not None else answer)
+
+    def _forget(self, worker: Worker, task: Task) -> None:
+        worker.tasks.pop(task.run, None)
+        if self._by_run.get(task.run) is worker:
+            del self._by_run[task.run]
+        if not worker.tasks:
+            worker.idle_since = self._clock()
+
+    def _remove(self, worker: Worker) -> None:
+        worker.retiring = True
+        if worker in self._workers:
+            self._workers.remove(worker)
+        if worker.channel is not None:
+            worker.channel.close()
+        worker.close()
+
+
+class _Listener:
+    """Hears how a worker's process ends."""
+
+    def __init__(self, pool: Pool, worker: Worker) -> None:
+        self._pool = pool
+        self._worker = worker
+
+    def failed(self, error: str) -> None:
+        self._pool._over(self._worker, Answer(failed=error))
+
+    def exited(self, ended: ChildExit) -> None:
+        self._pool._exited(self._worker, ended)
+
+    def lost(self, error: str) -> None:
+        self._pool._over(self._worker, Answer(lost=error))

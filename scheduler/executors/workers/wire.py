@@ -1,0 +1,46 @@
+"""Messages between daemon and worker over a stream socket: four bytes of length, big-endian, then a JSON object."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+Message = dict[str, Any]
+
+CHANNEL_FD = 3
+"""The descriptor under which a worker finds its end."""
+LONGEST = 256 * 1024 * 1024
+_LENGTH = struct.Struct(">I")
+
+
+class Broken(Exception):
+    """The peer does not speak this protocol."""
+
+
+def pack(message: Message) -> bytes:
+    """One message; lone surrogates (bytes of the environment that are no UTF-8) survive the way."""
+    data = json.dumps(message, separators=(",", ":")).encode("ascii")
+    return _LENGTH.pack(len(data)) + data
+
+
+class Unpacker:
+    """Makes messages of whatever pieces arrive."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[Message]:
+        """Every message that is complete with this piece; Broken for what cannot be one."""
+        self._data += piece
+        while len(self._data) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._data)
+            if length > LONGEST:
+                raise Broken(f"a message of {length} bytes")
+            end = _LENGTH.size + length
+            if len(self._data) < end:
+                return
+            data = bytes(self._data[_LENGTH.size : end])
+            del self._data[:end]
+            yield json.loads(data)

@@ -1,0 +1,92 @@
+"""One worker process as its pool sees it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from scheduler.core.children import ChildExit
+from scheduler.core.model import Limits
+from scheduler.executors.workers.channels import Channel
+from scheduler.executors.workers.wire import Message
+
+PROGRAM = "scheduler.executors.workers.main"
+_LAST_WORDS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a worker process has for its whole life: tasks of different places never meet in one process."""
+
+    cwd: str
+    python_path: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a task: `message`, what the worker said; else `why` we ended it; else that the worker `died` by
+    itself (`last_words`: what it printed), `failed` to start, is `lost` for no reason of the task, or that there is no
+    process to be had (`busy`). `left` counts what had to be ended after the task."""
+
+    message: Message | None = None
+    why: str | None = None
+    died: ChildExit | None = None
+    failed: str | None = None
+    lost: str | None = None
+    busy: str | None = None
+    left: int = 0
+    last_words: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """One run to carry out. `finish` is called exactly once, when nothing of it is left."""
+
+    run: str
+    node: str
+    place: Place
+    message: Message
+    kill_after: float
+    finish: Callable[[Answer], None]
+    why: str | None = None
+    give_up_at: float | None = None
+    answer: Message | None = None
+
+
+def _anonymous_file() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """A process and its tasks. `retiring`: it gets no further ones. `ended` says why we ended it, if we did."""
+
+    name: str
+    place: Place
+    idle_since: float
+    tasks: dict[str, Task] = field(default_factory=dict)
+    channel: Channel | None = None
+    retiring: bool = False
+    ended: str | None = None
+    words: int = field(default_factory=_anonymous_file)
+
+    def last_words(self) -> str:
+        """The end of what the process itself printed: why it could not start, for example."""
+        size = os.fstat(self.words).st_size
+        data = os.pread(self.words, _LAST_WORDS, max(0, size - _LAST_WORDS))
+        return data.decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        if self.words >= 0:
+            os.close(self.words)
+            self.words = -1
+
+
+def argv(kind: str, place: Place) -> tuple[str, ...]:
+    """`-P`: a folder named `scheduler` in the job's work directory must not stand in front of ours."""
+    return (sys.executable, "-P", "-m", PROGRAM, kind, place.python_path)
