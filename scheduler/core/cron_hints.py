@@ -11,6 +11,7 @@ from .errors import ScheduleError
 _FOREIGN = (
     (r"R(\(.*\))?(/.*)?", "a random value differs on every node and after every start", "write H (hash)"),
     (r"[0-9]*L?W|WL", "{item} (nearest working day) is not supported", "choose a day, or MON-FRI"),
+    (r"[0-9]+-L|L-[0-9]+/.*", "{item} is not known", "L stands alone or in a list, as 15,L"),
     (r"L-[0-9]+", "{item} (days before the last) is not supported", "write L, or a day of the month"),
     (r"L[0-7]|L[A-Z]{3}", "{item} is not known", "the last Friday is written 5L, in the day-of-week field"),
     (r"L", "L means the last day only in the day-of-month field", "the last Friday of a month is written 5L"),
@@ -39,9 +40,7 @@ def reason_and_hint(item: str, field: str, low: int, high: int, words: Mapping[s
 def refused_character(character: str) -> ScheduleError:
     """Return the refusal of a character that no cron expression contains."""
     if character == "\n":
-        return ScheduleError(
-            "a line break inside a cron expression", hint="write a list, one expression each"
-        )
+        return ScheduleError("a line break inside a cron expression", hint="write a list, one expression each")
     if character.isspace():
         return ScheduleError(
             f"a blank that is not ASCII (U+{ord(character):04X}) in the cron expression",

@@ -80,9 +80,7 @@ class CronText:
 def read(text: str, hash_name: str = "") -> CronText:
     """Return the columns of an expression of five fields, six fields (seconds first) or an alias."""
     if not isinstance(text, str):
-        raise ScheduleError(
-            f"a cron expression must be text, not {type(text).__name__}", hint='quote it: "0 8 * * 1"'
-        )
+        raise ScheduleError(f"a cron expression must be text, not {type(text).__name__}", hint='quote it: "0 8 * * 1"')
     if len(text) > MAX_LENGTH:
         raise ScheduleError(
             f"cron expression of {len(text)} characters, at most {MAX_LENGTH} are allowed",
@@ -122,18 +120,24 @@ def _alias(text: str) -> str:
         return ALIASES[alias]
     if alias.startswith("@every"):
         raise ScheduleError(
-            f"{text} is not supported: an interval has no fixed instants",
+            f"{text[:40]} is not supported: an interval has no fixed instants",
             hint="write steps, as `*/5 * * * *` for every 5 minutes or `0 */2 * * *` for every 2 hours",
         )
     if alias.startswith("@reboot"):
-        raise ScheduleError(
-            "@reboot is not supported: it is not a time", hint="start the command from a systemd unit"
-        )
-    raise ScheduleError(f"unknown alias {text}", hint=f"known are {' '.join(ALIASES)}")
+        raise ScheduleError("@reboot is not supported: it is not a time", hint="start the command from a systemd unit")
+    if len(alias.split()) > 1:
+        raise _beside_others()
+    raise ScheduleError(f"unknown alias {text[:40]}", hint=f"known are {' '.join(ALIASES)}")
+
+
+def _beside_others() -> ScheduleError:
+    return ScheduleError("an alias beside other fields", hint="write the alias alone, or the five fields")
 
 
 def _check_count(words: list[str]) -> None:
     count = len(words)
+    if any(word.startswith("@") for word in words):
+        raise _beside_others()
     if count in (5, 6):
         return
     fields = "minute hour day-of-month month day-of-week"
@@ -142,8 +146,6 @@ def _check_count(words: list[str]) -> None:
             "7 fields, expected 5 or 6: a year field is not supported",
             hint=f"leave the year out: {fields}, with seconds in front if there are six",
         )
-    if any(word.startswith("@") for word in words):
-        raise ScheduleError("an alias among other fields", hint="write the alias alone, or the five fields")
     raise ScheduleError(
         f"{count} field{'s' * (count != 1)}, expected 5 ({fields}) or 6 with seconds first",
         hint="write `*` for a field that does not matter",
@@ -183,6 +185,8 @@ def _plain(column: Field, item: str, text: str) -> str:
     step = 1 if match[3] is None else _step(column, match[3], text)
     if match[1] == "*":
         return "*" if step == 1 else f"*/{step}"
+    if "L" in (match[1], match[2]):
+        raise _malformed(column, item, text)
     first = _number(column, match[1], text)
     if match[2] is None and match[3] is None:
         return str(_sunday(column, first))
@@ -240,9 +244,7 @@ def _number(column: Field, word: str, text: str) -> int:
         raise _malformed(column, word, text)
     value = int(word)
     if not column.low <= value <= column.high:
-        raise _error(
-            column, text, f"{word[:20]} is out of range", f"allowed are {column.low} to {column.high}"
-        )
+        raise _error(column, text, f"{word[:20]} is out of range", f"allowed are {column.low} to {column.high}")
     return value
 
 

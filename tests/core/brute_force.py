@@ -74,6 +74,8 @@ def field(text: str, kind: str) -> set[int]:
         first, _, last = body.partition("-")
         a = number(first, kind)
         b = number(last, kind) if last else (high if step else a)
+        if kind == "weekday" and a == 7 and b < 7:
+            a = 0
         walk = [a]
         while walk[-1] != b:
             following = walk[-1] + 1
