@@ -9,14 +9,17 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from scheduler.config.actions.base import Options
 from scheduler.config.actions.registry import Actions
 from scheduler.config.bundle import Bundle
 from scheduler.config.fields import NAME_RULE, Interpolation, shown, to_name
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel, job_model
+from scheduler.config.problem import Path
 from scheduler.config.translate import complaints
 from scheduler.config.written import action_of, definition_of, fingerprint_of
 from scheduler.core.errors import ScheduleError
+from scheduler.core.instants import instant_of_wall
 from scheduler.core.model import (
     After,
     Blackout,
@@ -27,6 +30,7 @@ from scheduler.core.model import (
     Limits,
     OnLost,
     Overlap,
+    Secret,
     Status,
     Watch,
 )
@@ -41,8 +45,10 @@ _WINDOWS = {"latest": timedelta(days=7), "all": timedelta(hours=24), "none": tim
 
 
 class Builder:
-    """Builds one job after the other; problems go to the bundle. `queues` and `chains` tell what the jobs refer to,
-    also those that are wrong otherwise: the queue and the job that each names."""
+    """Builds one job after the other; problems go to the bundle.
+
+    `queues`, `chains` and `secrets` tell what the jobs refer to, also those that are wrong otherwise: the queue of
+    each, the job after which it runs, its secrets by their path below the job."""
 
     def __init__(
         self,
@@ -55,6 +61,7 @@ class Builder:
         """`defaults` are those that are right, `broken` the keys of the others."""
         self.queues: dict[str, str] = {}
         self.chains: dict[str, str] = {}
+        self.secrets: dict[str, dict[Path, Secret]] = {}
         self._bundle = bundle
         self._actions = actions
         self._kinds = tuple(actions)
@@ -105,19 +112,22 @@ class Builder:
                 broken |= wrong
                 values = {key: value for key, value in values.items() if key not in wrong}
 
-    def _complain(self, path: tuple[str | int, ...], reason: str, hint: str | None, *, key: bool = False) -> None:
+    def _complain(self, path: Path, reason: str, hint: str | None, *, key: bool = False) -> None:
         section = "defaults" if path and path[0] not in self._own and path[0] in self._defaults else "jobs"
         whole = (section, *path) if section == "defaults" else (section, self._name, *path)
         self._bundle.complain(whole, reason, hint, key=key, job=self._name)
 
     def _job(self, model: JobModel, broken: set[str]) -> Job:
+        options: Options | None = next(filter(None, (getattr(model, kind, None) for kind in self._kinds)), None)
         self.queues[self._name] = model.queue
         if model.after is not None:
             self.chains[self._name] = model.after.job
+        if model.secrets or options is not None:
+            self._note_secrets(model, options)
         zone = self._zone(model, broken)
         schedule = self._schedule(model, zone, broken)
         self._one_action(model, broken)
-        action, written = action_of(model, self._kinds)
+        action, written = action_of(options)
         if model.external and model.schedule is None and "schedule" not in broken:
             self._complain(("external",), "an external job without a schedule", "add the schedule on which it reports")
         scheduled = model.schedule is not None or "schedule" in broken
@@ -125,7 +135,6 @@ class Builder:
         leftovers = self._leftovers(model, overlap, broken)
         timeout = model.timeout
         if timeout is None:
-            options = self._actions.get(action.kind)
             timeout = _BACKSTOP if options is None else options.default_timeout
         payload = retries_of.PAYLOAD if model.retries is None else model.retries
         lock = None if overlap is Overlap.ALLOW else f"job:{self._name}" if model.lock is None else f"lock:{model.lock}"
@@ -177,6 +186,13 @@ class Builder:
         definition = definition_of(job, model, written)
         return replace(job, definition=definition, fingerprint=fingerprint_of(definition))
 
+    def _note_secrets(self, model: JobModel, options: Options | None) -> None:
+        found: dict[Path, Secret] = {("secrets", name): one.noun() for name, one in model.secrets.items()}
+        if options is not None:
+            found.update(((options.kind, *path), secret) for path, secret in options.secrets().items())
+        if found:
+            self.secrets[self._name] = found
+
     def _one_action(self, model: JobModel, broken: set[str]) -> None:
         given = [kind for kind in self._kinds if getattr(model, kind, None) is not None or kind in broken]
         if model.external or "external" in broken:
@@ -213,7 +229,7 @@ class Builder:
         return self._compiled(model.schedule, model, zone, ("schedule",))
 
     def _compiled(
-        self, expressions: tuple[str, ...], model: JobModel, zone: tzinfo | None, path: tuple[str | int, ...]
+        self, expressions: tuple[str, ...], model: JobModel, zone: tzinfo | None, path: Path
     ) -> Schedule | None:
         """The schedule; each bad expression is told at its place."""
         name = model.timezone if zone is not None and model.timezone is not None else "UTC"
@@ -276,15 +292,11 @@ class Builder:
     def _instant(self, moment: datetime | None, zone: tzinfo | None, index: int) -> datetime | None:
         if moment is None:
             return None
-        try:
-            if moment.tzinfo is not None:
-                return moment.astimezone(UTC)
-            if zone is not None:
-                return moment.replace(tzinfo=zone).astimezone(UTC)
-        except OverflowError:
-            self._complain(("blackouts", index), "a date outside the years 1 to 9999", "correct it")
-            return None
-        if "timezone" not in self._own and "timezone" not in self._defaults:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+        if zone is not None:
+            return instant_of_wall(moment, zone)
+        if "timezone" not in self._own and "timezone" not in self._defaults and "timezone" not in self._broken:
             hint = "add timezone to the job or to `defaults`, or an offset: 2026-12-24T00:00+08:00"
             self._complain(("blackouts", index), "a wall-clock time without a time zone", hint)
         return None

@@ -38,6 +38,13 @@ class Bundle:
         tree = self.trees.get((str(path[0]), str(path[1]))) if len(path) > 1 else None
         return None if tree is None else (tree.name, tree.place(path, key=key))
 
+    def origin(self, job: str, key: str) -> Path | None:
+        """The path at which a job's value was written: in the job, or in `defaults`; None if it was not."""
+        own = self.sections["jobs"].get(job)
+        if isinstance(own, dict) and own.get(key) is not None:
+            return ("jobs", job, key)
+        return ("defaults", key) if self.sections["defaults"].get(key) is not None else None
+
     def complain(self, path: Path, reason: str, hint: str | None, *, key: bool = False, job: str | None = None) -> None:
         """Adds a problem at a value, or at its key."""
         file, (line, column) = self.place(path, key=key) or (self.source.shown(self.source.main), (0, 0))

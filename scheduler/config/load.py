@@ -19,22 +19,24 @@ from scheduler.config.chains import check_chains
 from scheduler.config.fields import Interpolation
 from scheduler.config.models.job import DefaultsModel, job_model
 from scheduler.config.models.queue import DEFAULT_QUEUES, QueueModel
-from scheduler.config.problem import ConfigError
+from scheduler.config.problem import ConfigError, Path
 from scheduler.config.sources import Disk, Source, Stored
 from scheduler.config.suggest import did_you_mean
 from scheduler.config.translate import complaints, keys_of
 from scheduler.config.written import canonical
 from scheduler.core.errors import ScheduleError
-from scheduler.core.model import Configuration, Job, Queue
+from scheduler.core.model import Configuration, Job, Queue, Secret
 from scheduler.core.zone import zone_of
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A configuration with the texts and trees it came from, for those who tell where a value was written."""
+    """A configuration with the texts and trees it came from, for those who tell where a value was written, and the
+    secrets of its jobs by their path below the job."""
 
     configuration: Configuration
     bundle: Bundle
+    secrets: Mapping[str, Mapping[Path, Secret]]
 
 
 def load_file(
@@ -82,13 +84,16 @@ def _load(source: Source, actions: Actions, interpolation: Interpolation) -> Loa
     for name, queue in builder.queues.items():
         if queue not in queues and queue not in bundle.sections["queues"]:
             hint = f"{did_you_mean(queue, queues)}, or add it below `queues`"
-            bundle.complain(_origin(bundle, name, "queue"), f"there is no queue `{queue}`", hint, job=name)
+            bundle.complain(
+                bundle.origin(name, "queue") or ("jobs", name), f"there is no queue `{queue}`", hint, job=name
+            )
     check_chains(bundle, builder.chains)
     if bundle.problems:
         raise ConfigError(bundle.problems)
     made = {"files": bundle.files, "values": interpolation.used}
     digest = hashlib.sha256(canonical(made).encode("utf-8", "surrogatepass")).hexdigest()
-    return Loaded(Configuration(hash=digest, files=bundle.files, jobs=jobs, queues=queues), bundle)
+    configuration = Configuration(hash=digest, files=bundle.files, jobs=jobs, queues=queues)
+    return Loaded(configuration, bundle, builder.secrets)
 
 
 def _queues(bundle: Bundle) -> dict[str, Queue]:
@@ -125,12 +130,6 @@ def _defaults(bundle: Bundle, actions: Actions, interpolation: Interpolation) ->
             bundle.complain(("defaults", "timezone"), error.reason, error.hint)
             broken.add("timezone")
     return {key: value for key, value in values.items() if key not in broken}, broken
-
-
-def _origin(bundle: Bundle, job: str, key: str) -> tuple[str, ...]:
-    """The path at which a job's value was written: in the job, or in `defaults`."""
-    own = bundle.sections["jobs"].get(job)
-    return ("jobs", job, key) if isinstance(own, dict) and own.get(key) is not None else ("defaults", key)
 
 
 @contextmanager

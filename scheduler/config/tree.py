@@ -90,17 +90,8 @@ class Tree:
                 place = _start(key_node)
         return place
 
-    def has(self, path: Path) -> bool:
-        node = self.root
-        for part in path:
-            found = _child(node, part)
-            if found is None:
-                return False
-            node = found[1]
-        return True
-
-    def plain_scalar(self, path: Path) -> tuple[str, int] | None:
-        """The text and the last line (from 1) of an unquoted one-line scalar at `path`, else None."""
+    def unquoted(self, path: Path) -> tuple[str, int, int] | None:
+        """The text of an unquoted scalar at `path`, and the line and column (from 0) behind it; else None."""
         node = self.root
         for part in path:
             found = _child(node, part)
@@ -108,7 +99,7 @@ class Tree:
                 return None
             node = found[1]
         if isinstance(node, yaml.ScalarNode) and not node.style and node.tag == _STR:
-            return node.value, node.end_mark.line + 1
+            return node.value, node.end_mark.line, node.end_mark.column
         return None
 
     def _complain(self, node: yaml.Node, reason: str, hint: str) -> None:

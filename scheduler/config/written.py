@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
+from scheduler.config.actions.base import Options
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel
 from scheduler.core.durations import format_duration
@@ -99,13 +100,11 @@ def size_text(size: int) -> str:
     return f"{size // factor}{unit}"
 
 
-def action_of(model: JobModel, kinds: tuple[str, ...]) -> tuple[Action, Json]:
-    """The action for the executor, and as it is written."""
-    for kind in kinds:
-        options = getattr(model, kind, None)
-        if options is not None:
-            return Action(kind, options.options()), options.written()
-    return Action("external", {}), True
+def action_of(options: Options | None) -> tuple[Action, Json]:
+    """The action for the executor, and as it is written; without options the job runs elsewhere."""
+    if options is None:
+        return Action("external", {}), True
+    return Action(options.kind, options.options()), options.written()
 
 
 def _blackout(written: Mapping[str, Any]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from scheduler.config.models.base import Model
+from scheduler.config.problem import Path
 from scheduler.core.model import Json, Secret
 
 
@@ -26,8 +27,8 @@ class Options(Model):
         """For jobs.yaml: what means the same as this."""
         return self.options()
 
-    def secrets(self) -> dict[str, Secret]:
-        """The secrets that these options refer to, by the path of each."""
+    def secrets(self) -> dict[Path, Secret]:
+        """The secrets that these options refer to, by the path of each below the action's key."""
         return {}
 
     @classmethod

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from scheduler.config.actions.base import Options
 from scheduler.config.fields import Url, Whole, Word, refuse, shown, text_of, to_text
 from scheduler.config.models.secret import SecretModel
+from scheduler.config.problem import Path
 from scheduler.core.model import Json, Secret
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -99,6 +100,6 @@ class HttpOptions(Options):
             made["expect_status"] = list(self.expect_status)
         return made
 
-    def secrets(self) -> dict[str, Secret]:
+    def secrets(self) -> dict[Path, Secret]:
         found = {name: one for name, one in self.headers.items() if isinstance(one, SecretModel)}
-        return {f"headers.{name}": one.noun() for name, one in found.items()}
+        return {("headers", name): one.noun() for name, one in found.items()}

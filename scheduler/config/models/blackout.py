@@ -15,9 +15,12 @@ def _moment(value: object) -> datetime:
     try:
         if not isinstance(value, str):
             raise ValueError
-        return datetime.fromisoformat(value.strip())
+        moment = datetime.fromisoformat(value.strip())
+        if not 1970 <= moment.year < 9000:
+            raise ValueError
     except ValueError:
         refuse(f"{shown(value)} is not a date or time", "write 2026-12-24 or 2026-12-24T18:00 (in the job's zone)")
+    return moment
 
 
 Moment = Annotated[

@@ -68,10 +68,6 @@ def _heartbeat(value: object) -> bool:
     return value
 
 
-def _blackouts(value: object) -> object:
-    return [value] if isinstance(value, dict) else value
-
-
 def _after(value: object) -> object:
     return value if isinstance(value, dict) else {"job": value}
 
@@ -139,9 +135,9 @@ class DefaultsModel(Model):
         PositiveDuration | None, Field(description="Older ones are not caught up: 7d, for `all` 24h.")
     ] = None
     catch_up_max: Annotated[int, Whole(1, 100_000), Field(description="At most so many with `catch_up: all`.")] = 100
-    blackouts: Annotated[
-        list[BlackoutModel], BeforeValidator(_blackouts), Field(description="When occurrences are skipped.")
-    ] = Field(default_factory=list)
+    blackouts: Annotated[list[BlackoutModel], Field(description="When occurrences are skipped.")] = Field(
+        default_factory=list
+    )
     timeout: Annotated[PositiveDuration | None, Field(description="Of one attempt: 24h, for http 3m.")] = None
     kill_after: Annotated[Duration, Field(description="From asking a process to end (TERM) to ending it (KILL).")] = (
         timedelta(seconds=30)

@@ -1,0 +1,55 @@
+"""A file on the bench: everything that is wrong with it, and everything that is only unwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduler.config.actions.registry import Actions
+from scheduler.config.advice import advise
+from scheduler.config.load import Loaded, load
+from scheduler.config.problem import ConfigError, Problem
+from scheduler.config.sources import Disk, Source
+from scheduler.core.model import Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`configuration` is None if there are errors. Warnings say so when a secret is missing: its job is red."""
+
+    configuration: Configuration | None
+    errors: Sequence[Problem]
+    warnings: Sequence[Problem]
+
+    def good(self, *, strict: bool = False) -> bool:
+        """Whether the file may be used; `strict`: warnings count as errors."""
+        return not self.errors and not (strict and self.warnings)
+
+
+def check_file(
+    path: str | os.PathLike[str],
+    now: datetime,
+    *,
+    actions: Actions | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Report:
+    """Reads a file (or a folder) like the daemon does. Never raises, whatever the bytes are."""
+    return check(Disk(path), now, actions=actions, environ=environ)
+
+
+def check(
+    source: Source, now: datetime, *, actions: Actions | None = None, environ: Mapping[str, str] | None = None
+) -> Report:
+    """The same of any source."""
+    try:
+        loaded = load(source, actions=actions, environ=environ)
+    except ConfigError as error:
+        return Report(None, error.problems, ())
+    return report(loaded, now, environ)
+
+
+def report(loaded: Loaded, now: datetime, environ: Mapping[str, str] | None = None) -> Report:
+    """The warnings about what was loaded."""
+    return Report(loaded.configuration, (), advise(loaded, now, environ))
