@@ -272,6 +272,11 @@ class Runs(Protocol):
         """A run that waits for its next attempt need not wait for the time any longer."""
         ...
 
+    def discard(self, runs: Collection[str], now: datetime) -> set[str]:
+        """Dead letters that nobody needs any more; the ids of those that were. Inserting a run with `retry_of` does
+        the same to the run it names."""
+        ...
+
     def cancel_requests(self, node: str) -> dict[str, str]:
         """Runs of the node that should end, and why."""
         ...
