@@ -1,10 +1,167 @@
+"""The read models for people, over one reading transaction."""
+
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+from sqlalchemy import func, literal, or_, select
+
+from scheduler.core.model import Output, Pause, Run, Skip, WaitsFor
+from scheduler.core.queries import (
+    Gauges,
+    GenerationLine,
+    JobView,
+    NodeView,
+    Page,
+    QueueView,
+    RunDetail,
+    RunFilter,
+    Waiting,
+)
+from scheduler.store import history
+from scheduler.store import tables as t
+from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
+from scheduler.store.pauses import pauses_of
+from scheduler.store.rows import RUN, STATE, attempt_of, run_of, runs_of, skip_of, state_of, with_payloads
 from scheduler.store.session import Session
+
+AHEAD = 1_000
+"""Runs before a waiting one are counted up to this number."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlQueries:
     session: Session
+
+    def jobs(self, now: datetime, names: Collection[str] | None = None, q: str = "") -> list[JobView]:
+        """Present jobs by name (named ones also if removed); `q` must occur in the name, in any case."""
+        query = select(*STATE, t.jobs.c.definition).order_by(t.jobs.c.name)
+        query = query.where(t.jobs.c.removed_at.is_(None) if names is None else t.jobs.c.name.in_(names))
+        if q:
+            query = query.where(func.lower(t.jobs.c.name).contains(q.lower(), autoescape=True))
+        rows = self.session.rows(query).all()
+        found = [row.name for row in rows]
+        if not found:
+            return []
+        running: dict[str, list[Run]] = {}
+        of_these = select(*RUN).where(t.IS_RUNNING, t.runs.c.job.in_(found)).order_by(t.runs.c.seq)
+        for run in runs_of(self.session.rows(of_these)):
+            running.setdefault(run.job, []).append(run)
+        waiting = waiting_by_job(self.session)
+        last = self._last_runs(found)
+        skips = self._last_skips(found)
+        pauses: dict[str, list[Pause]] = {}
+        for pause in pauses_of(self.session, found, now):
+            pauses.setdefault(pause.job, []).append(pause)
+        return [
+            JobView(
+                state=state_of(row),
+                definition=row.definition,
+                running=tuple(running.get(row.name, ())),
+                waiting=waiting.get(row.name, 0),
+                last=last.get(row.name),
+                pause=next((one for one in pauses.get(row.name, ()) if one.start <= now), None),
+                upcoming=next((one for one in pauses.get(row.name, ()) if one.start > now), None),
+                last_skip=skips.get(row.name),
+            )
+            for row in rows
+        ]
+
+    def _last_runs(self, jobs: Collection[str]) -> dict[str, Run]:
+        seqs = select(last_seq(t.runs.c.started_at)).select_from(t.jobs).where(t.jobs.c.name.in_(jobs))
+        rows = self.session.rows(select(*RUN).where(t.runs.c.seq.in_(seqs)))
+        return {run.job: run for run in runs_of(rows)}
+
+    def _last_skips(self, jobs: Collection[str]) -> dict[str, Skip]:
+        newest = select(func.max(t.skips.c.id)).where(t.skips.c.job == t.jobs.c.name).correlate(t.jobs)
+        ids = select(newest.scalar_subquery()).select_from(t.jobs).where(t.jobs.c.name.in_(jobs))
+        return {row.job: skip_of(row) for row in self.session.rows(select(t.skips).where(t.skips.c.id.in_(ids)))}
+
+    def history(self, which: RunFilter, limit: int = 50, cursor: str | None = None) -> Page:
+        """Raises InvalidInput for a cursor that this method did not hand out."""
+        return history.history(self.session, which, limit, cursor)
+
+    def run(self, run: str) -> RunDetail | None:
+        row = self.session.rows(select(*RUN).where(t.runs.c.id == run)).first()
+        if row is None:
+            return None
+        attempts = select(t.attempts).where(t.attempts.c.run == run).order_by(t.attempts.c.number)
+        retries = select(t.runs.c.id).where(t.runs.c.retry_of == run).order_by(t.runs.c.seq)
+        return RunDetail(
+            run=with_payloads(self.session, [run_of(row)])[0],
+            attempts=tuple(attempt_of(one) for one in self.session.rows(attempts)),
+            waiting=self.waiting([run]).get(run),
+            retried_by=tuple(self.session.rows(retries).scalars()),
+        )
+
+    def find_runs(self, text: str, limit: int = 10) -> list[str]:
+        return history.find_runs(self.session, text, limit)
+
+    def output(self, run: str, attempt: int | None = None) -> Output | None:
+        """That attempt's output; None: the last attempt that has one."""
+        table = t.outputs.c
+        columns = (table.run, table.attempt, table.head, table.tail, table.omitted, table.complete)
+        query = select(*columns).where(table.run == run).order_by(table.attempt.desc()).limit(1)
+        if attempt is not None:
+            query = query.where(table.attempt == attempt)
+        row = self.session.rows(query).first()
+        return None if row is None else Output(**row._mapping)
+
+    def waiting(self, runs: Collection[str]) -> dict[str, Waiting]:
+        """For the PENDING ones among these runs."""
+        holder = t.runs.alias("holder")
+        query = (
+            select(
+                t.runs.c.id,
+                t.runs.c.seq,
+                t.runs.c.queue,
+                t.runs.c.priority,
+                t.runs.c.waits_for,
+                t.runs.c.not_before,
+                t.runs.c.lock,
+                holder.c.id.label("holder_id"),
+                holder.c.job.label("holder_job"),
+            )
+            .outerjoin(t.locks, t.locks.c.key == t.runs.c.lock)
+            .outerjoin(holder, holder.c.id == t.locks.c.run)
+            .where(t.runs.c.id.in_(runs), t.runs.c.status == t.PENDING)
+        )
+        return {row.id: self._waiting(row) for row in self.session.rows(query)}
+
+    def _waiting(self, row: Any) -> Waiting:
+        match row.waits_for:
+            case WaitsFor.TIME:
+                return Waiting("time", until=row.not_before)
+            case WaitsFor.PAUSE:
+                return Waiting("pause")
+            case WaitsFor.LOCK:
+                return Waiting("lock", lock=row.lock, holder_run=row.holder_id, holder_job=row.holder_job)
+        if row.holder_id is not None:
+            return Waiting("lock", lock=row.lock, holder_run=row.holder_id, holder_job=row.holder_job)
+        first = or_(t.runs.c.priority > row.priority, (t.runs.c.priority == row.priority) & (t.runs.c.seq < row.seq))
+        before = select(literal(1)).where(t.READY, t.runs.c.queue == row.queue, first).limit(AHEAD).subquery()
+        ahead = self.session.rows(select(func.count()).select_from(before)).scalar_one()
+        return Waiting("queue", queue=row.queue, ahead=ahead)
+
+    def queues(self) -> list[QueueView]:
+        return queue_views(self.session)
+
+    def nodes(self) -> list[NodeView]:
+        return node_views(self.session)
+
+    def generations(self, limit: int = 20) -> list[GenerationLine]:
+        """Newest first."""
+        table = t.generations.c
+        columns = (table.id, table.hash, table.created_at, table.author, table.tzdata, table.schedule_code)
+        query = select(*columns).order_by(table.id.desc()).limit(limit)
+        return [GenerationLine(**row._mapping) for row in self.session.rows(query)]
+
+    def dead_letters(self, job: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        """FAILED runs with a payload that nobody has retried or discarded, newest first, with their payloads."""
+        return history.dead_letters(self.session, job, limit, cursor)
+
+    def gauges(self, now: datetime) -> Gauges:
+        return gauges(self.session, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -78,8 +78,8 @@ def generation_of(row: Row[Any]) -> Generation:
     return Generation(**row._mapping)
 
 
-def queue_of(row: Mapping[str, Any]) -> Queue:
-    return Queue(row["name"], row["concurrency"], row["rate"], row["burst"])
+def queue_of(row: Row[Any]) -> Queue:
+    return Queue(row.name, row.concurrency, row.rate, row.burst)
 
 
 def version_of(row: Row[Any]) -> ScheduleVersion:
