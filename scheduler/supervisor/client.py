@@ -57,6 +57,7 @@ class SupervisorClient:
         self._ready = threading.Event()
         self._gone = threading.Event()
         self._answered_at = time.monotonic()
+        self._answered = 0
 
     def open(self) -> SupervisorClient:
         """Start the process and wait until it listens; StartError if it does not.
@@ -111,6 +112,11 @@ class SupervisorClient:
     def answered_at(self) -> float:
         """Monotonic time of the last message from the supervisor (of its start, before the first)."""
         return self._answered_at
+
+    @property
+    def answered(self) -> int:
+        """The number of the last ping that was answered, 0 before the first."""
+        return self._answered
 
     def start(
         self, spec: ChildSpec, *, output_fd: int, stdin_fd: int | None = None, channel_fd: int | None = None
@@ -172,9 +178,11 @@ class SupervisorClient:
         """
         self._send({"type": "settled", "run": run, "attempt": attempt})
 
-    def ping(self) -> None:
-        """Ask for an answer; it moves `answered_at`."""
-        self._send({"type": "ping", "n": next(self._numbers)})
+    def ping(self) -> int:
+        """Ask for an answer, which moves `answered_at` and, at last, `answered` to the number returned."""
+        number = next(self._numbers)
+        self._send({"type": "ping", "n": number})
+        return number
 
     def kill(self) -> None:
         """SIGKILL to a supervisor that is silent. `SupervisorGone` follows; what it owned falls to this
@@ -243,6 +251,8 @@ class SupervisorClient:
                 self._tell(event)
             elif received[0]["type"] == "ready":
                 self._ready.set()
+            elif received[0]["type"] == "pong":
+                self._answered = received[0]["n"]
         status = self._process.wait()
         with self._sending:
             self._sock.close()

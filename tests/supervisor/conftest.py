@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.supervisor.harness import Harness, zombies_of
+from tests.supervisor.harness import Daemon, Harness, zombies_of
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -27,3 +27,11 @@ def supervisor(tmp_path: Path) -> Iterator[Harness]:
         assert zombies_of(harness.client.pid) == []
         assert harness.client.close()
     assert harness.client.gone
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon that may be killed; afterwards its supervisor is gone too."""
+    small = Daemon(tmp_path)
+    yield small
+    small.clean_up()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import os
 import queue
 import select
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from scheduler.supervisor import processes
 from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.output import create
 from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started
@@ -20,6 +25,8 @@ NODE = "node-1"
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 PATIENCE = 20.0
 
+STUBBORN = "trap '' TERM; "
+
 _E = TypeVar("_E", bound=Event)
 _tokens = itertools.count(1)
 
@@ -27,6 +34,22 @@ _tokens = itertools.count(1)
 def token() -> str:
     """A number of seconds to sleep that no other process on the machine sleeps."""
     return f"{7000 + next(_tokens)}.{os.getpid()}{time.monotonic_ns() % 1_000_000:06d}"
+
+
+def escapees(mark: str) -> str:
+    """Shell text that leaves four sleepers: in the background, in a session of its own, without an environment,
+    and forked twice; it goes on when all of them are there."""
+    return (
+        f"sleep {mark} & setsid sleep {mark} & env -i setsid /bin/sleep {mark} & "
+        f"(setsid sh -c '(env -i setsid /bin/sleep {mark} &)' &) ; "
+        f"until [ $(pgrep -c -f '^(/bin/)?sleep {mark}$') -ge 4 ]; do :; done; "
+    )
+
+
+def stubborn_child(mark: str) -> str:
+    """Shell text that leaves one in its own session that ignores TERM already when the text goes on."""
+    loop = f"{STUBBORN} echo on; : > on; while :; do sleep {mark}; done"
+    return f'setsid sh -c "{loop}" & until [ -e on ]; do :; done;'
 
 
 def alive(mark: str) -> list[int]:
@@ -82,7 +105,13 @@ class Harness:
             self.client.trust(None, None)
 
     def spec(self, run: str, *argv: str, **more: Any) -> ChildSpec:
-        values = {"attempt": 1, "node": NODE, "cwd": str(self.folder), "env": ENV, "kill_after": 10.0} | more
+        values: dict[str, Any] = {
+            "attempt": 1,
+            "node": NODE,
+            "cwd": str(self.folder),
+            "env": ENV,
+            "kill_after": 10.0,
+        } | more
         return ChildSpec(run=run, argv=argv, **values)
 
     def start(self, run: str, *argv: str, stdin_fd: int | None = None, **more: Any) -> ChildSpec:
@@ -128,3 +157,68 @@ class Harness:
     def said(self, run: str, text: bytes) -> None:
         """Wait until the child has written this."""
         wait_until(lambda: text in self.output(run))
+
+
+class Daemon:
+    """The daemon of `tests.supervisor.daemon` in a process of its own."""
+
+    def __init__(self, folder: Path, *prefix: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "tests.supervisor.daemon", str(folder)],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[dict[str, Any]] = []
+        threading.Thread(target=self._read, daemon=True).start()
+        self.supervisor = int(self.expect("ready")["supervisor"])
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                self.lines.append(json.loads(line))
+
+    def order(self, do: str, **values: Any) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps({"do": do} | values) + "\n")
+        self.process.stdin.flush()
+
+    def sh(self, run: str, script: str) -> None:
+        self.order("start", run=run, argv=["/bin/sh", "-c", script])
+
+    def said(self, run: str, text: bytes) -> None:
+        path = self.folder / f"{run}.out"
+        wait_until(lambda: path.exists() and text in path.read_bytes())
+
+    def expect(self, kind: str, **values: Any) -> dict[str, Any]:
+        """The first line of this kind with these values."""
+        found = wait_until(
+            lambda: next(
+                (line for line in self.lines if line["event"] == kind and values.items() <= line.items()), None
+            )
+        )
+        assert isinstance(found, dict)
+        return found
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def clean_up(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                assert pipe
+                pipe.close()
+        wait_until(lambda: gone(self.supervisor))
+
+
+def gone(pid: int) -> bool:
+    """No such process, or only its exit status is left."""
+    process = processes.read(pid)
+    return process is None or process.dead

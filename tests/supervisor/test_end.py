@@ -10,24 +10,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.supervisor import processes
-from tests.supervisor.harness import Harness, alive, token, wait_until
-
-STUBBORN = "trap '' TERM; "
-
-
-def escapees(mark: str) -> str:
-    """In the background, in a session of its own, without an environment, and forked twice."""
-    return (
-        f"sleep {mark} & setsid sleep {mark} & env -i setsid /bin/sleep {mark} & "
-        f"(setsid sh -c '(env -i setsid /bin/sleep {mark} &)' &) ; "
-        f"until [ $(pgrep -c -f '^(/bin/)?sleep {mark}$') -ge 4 ]; do :; done; "
-    )
-
-
-def stubborn_child(mark: str) -> str:
-    """One that ignores TERM already when the shell goes on."""
-    loop = f"{STUBBORN} echo on; : > on; while :; do sleep {mark}; done"
-    return f'setsid sh -c "{loop}" & until [ -e on ]; do :; done;'
+from tests.supervisor.harness import STUBBORN, Harness, alive, escapees, stubborn_child, token, wait_until
 
 
 def test_what_a_run_leaves_behind_is_ended_before_it_is_over(supervisor: Harness) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from scheduler.supervisor.spec import SpawnFailed, User
 from tests.supervisor.harness import Harness, wait_until
 
 
-def why(supervisor: Harness, *argv: str, **more: object) -> str:
+def why(supervisor: Harness, *argv: str, **more: Any) -> str:
     spec = supervisor.start("r", *argv, **more)
     failed = supervisor.expect(SpawnFailed, "r")
     assert supervisor.output("r") == b""
