@@ -97,6 +97,7 @@ def coming(job: Job, pauses: list[Pause], after: datetime, count: int, until: da
         {
             "utc": when(instant),
             "local": instant.astimezone(job.schedule.tzinfo).isoformat(),
+            "zone": job.schedule.zone,
             "note": note(job.schedule, instant),
             "excused": next(
                 (

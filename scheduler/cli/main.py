@@ -1,0 +1,167 @@
+"""The program `schedctl`: finds the verb, runs it, turns what went wrong into one clear message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import click
+
+from scheduler.cli.surface import Surface
+from scheduler.cli.verb import SETTINGS, shared_options
+from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, StartError, Unavailable
+
+EXIT_CODES = ((InvalidInput, 1), (NotFound, 4), (Refused, 5), (Unavailable, 3), (StartError, 78))
+BAD, INTERRUPTED = 1, 130
+
+FAMILIES: dict[str, dict[str, str]] = {
+    "What happens": {
+        "status": "What is wrong, since when, and what to type",
+        "list": "All jobs: next and last run, state",
+        "describe": "Everything about one job",
+        "next": "Coming times of one job, of all, or of a cron expression",
+        "runs": "History, with what was skipped and why",
+        "logs": "What a run printed",
+        "audit": "Compare what should have happened with what did",
+    },
+    "Acting": {
+        "run-now": "Run a job now",
+        "cancel": "End a run",
+        "retry": "Run a finished run again",
+        "pause": "Let a job rest for a while",
+        "resume": "End a pause",
+    },
+    "Configuration": {
+        "init": "Write a first jobs.yaml",
+        "check": "Check a jobs.yaml, all errors at once",
+        "diff": "What a reload would change",
+        "reload": "Put the daemon's file in force",
+        "show": "Jobs with their effective values",
+        "explain": "A cron expression in words",
+        "schema": "The JSON Schema of jobs.yaml",
+        "import-crontab": "Turn a crontab into jobs.yaml",
+    },
+    "Operating": {
+        "nodes": "The running daemons",
+        "db": "The state of the database",
+    },
+}
+PLACES = {
+    "next": "next_times.next_times",
+    "list": "list_jobs.list_jobs",
+    "retry": "cancel.retry",
+    "resume": "pause.resume",
+}
+"""Where a verb lives, if not in the file of its name: file.function."""
+VERBS = [verb for family in FAMILIES.values() for verb in family]
+ALIASES = {
+    "trigger": "run-now",
+    "run": "run-now",
+    "start": "run-now",
+    "exec": "run-now",
+    "ls": "list",
+    "get": "list",
+    "jobs": "list",
+    "log": "logs",
+    "tail": "logs",
+    "history": "runs",
+    "kill": "cancel",
+    "stop": "cancel",
+    "rerun": "retry",
+    "unpause": "resume",
+    "suspend": "pause",
+    "info": "describe",
+    "validate": "check",
+    "lint": "check",
+    "plan": "diff",
+    "apply": "reload",
+    "crontab": "import-crontab",
+    "import": "import-crontab",
+}
+
+
+class Verbs(click.Group):
+    """Loads a verb's file when it is asked for; understands what people type in its place."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return VERBS
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        plain = name.replace("-", "_")
+        module, _, function = PLACES.get(name, f"{plain}.{plain}").partition(".")
+        found: click.Command = getattr(import_module(f"scheduler.cli.verbs.{module}"), function)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in ALIASES:
+            meant = ALIASES[name]
+            ctx.ensure_object(Surface).say(f"schedctl: `{name}` is called `{meant}` here")
+            args = [meant, *args[1:]]
+        elif name not in VERBS and not name.startswith("-"):
+            close = get_close_matches(name, [*VERBS, *ALIASES], 1)
+            hint = f"did you mean `{ALIASES.get(close[0], close[0])}`?" if close else "see schedctl --help"
+            raise click.UsageError(f"there is no verb `{name[:60]}`; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for family, verbs in FAMILIES.items():
+            with formatter.section(family):
+                formatter.write_dl(list(verbs.items()))
+
+
+def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        ctx.ensure_object(Surface).out(f"schedctl {version('schedulerd')}")
+        ctx.exit()
+
+
+program = Verbs(
+    "schedctl",
+    help="Look after the jobs of a schedulerd.\n\nStart with: schedctl status",
+    context_settings=SETTINGS,
+    params=[
+        *shared_options(),
+        click.Option(
+            ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
+        ),
+    ],
+)
+
+
+def run(arguments: Sequence[str], surface: Surface | None = None) -> int:
+    """Carries out one command line; the exit code."""
+    surface = surface or Surface()
+    try:
+        answer: Any = program.main(list(arguments), prog_name="schedctl", standalone_mode=False, obj=surface)
+        sys.stdout.flush()
+        return answer if isinstance(answer, int) else 0
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has enough: nothing to report, and nothing more to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except SchedulerError as error:
+        surface.say(f"schedctl: {error.reason}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), BAD)
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))

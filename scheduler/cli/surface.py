@@ -1,0 +1,119 @@
+"""What a verb works with: the daemon, the clock, and where its answer goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from scheduler.cli.daemon import Daemon
+from scheduler.cli.table import Column, table
+from scheduler.cli.times import local_zone
+
+FORMATS = ("table", "json", "yaml", "name")
+
+_COLORS = {
+    "ok": "green",
+    "COMPLETED": "green",
+    "running": "cyan",
+    "RUNNING": "cyan",
+    "PENDING": "cyan",
+    "waiting": "cyan",
+    "paused": "yellow",
+    "late": "yellow",
+    "SKIPPED": "yellow",
+    "CANCELED": "yellow",
+    "missed": "red",
+    "failing": "red",
+    "alarm": "red",
+    "FAILED": "red",
+}
+
+
+class Surface:
+    """Data go to stdout, messages to stderr. On a terminal tables fit its width; elsewhere they are as wide as their
+    content and carry no colour, so that what follows in a pipe can rely on them."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self.environ = os.environ if environ is None else environ
+        self.format = "table"
+        self.socket: str | None = None
+        self.no_color = bool(self.environ.get("NO_COLOR")) or self.environ.get("TERM") == "dumb"
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self._daemon: Daemon | None = None
+        self._zone: str | None = None
+
+    @property
+    def daemon(self) -> Daemon:
+        if self._daemon is None:
+            self._daemon = Daemon(self.socket, self.environ)
+        return self._daemon
+
+    @property
+    def zone(self) -> str:
+        """The zone in which this person lives."""
+        if self._zone is None:
+            self._zone = local_zone()
+        return self._zone
+
+    @property
+    def columns(self) -> int | None:
+        """The width of the terminal, None if the answer goes elsewhere."""
+        return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+    def out(self, text: str = "") -> None:
+        sys.stdout.write(text + "\n")
+
+    def say(self, text: str) -> None:
+        """A message for the person; never data."""
+        sys.stdout.flush()
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+    def then(self, command: str) -> None:
+        """The last line: what to type next. Only for people."""
+        if self.format == "table":
+            self.say(f"next: {command}")
+
+    def raw(self, data: bytes) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def style(self, word: str, text: str | None = None) -> str:
+        """`text` (default: the word itself) in the colour of that state, on a terminal that wants colour."""
+        color = _COLORS.get(word)
+        shown = word if text is None else text
+        if color is None or self.no_color or not sys.stdout.isatty():
+            return shown
+        return click.style(shown, fg=color)
+
+    def structured(self, data: Any, names: Iterable[str]) -> bool:
+        """Writes `data` if another format than a table was asked for; whether it did."""
+        if self.format == "json":
+            self.out(json.dumps(data, ensure_ascii=False, indent=2))
+        elif self.format == "yaml":
+            import yaml
+
+            sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+        elif self.format == "name":
+            for name in names:
+                self.out(name)
+        return self.format != "table"
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], words: Sequence[str] = ()) -> None:
+        """A table; `words` colours each row's line by a state."""
+        lines = table(columns, rows, self.columns)
+        self.out(lines[0])
+        for index, line in enumerate(lines[1:]):
+            self.out(self.style(words[index], line) if words and words[index] not in _CALM else line)
+
+
+_CALM = frozenset({"ok", "COMPLETED"})
+"""States whose lines need no colour: only what stands out is coloured."""

@@ -1,0 +1,90 @@
+"""Instants as schedctl shows and reads them: absolute with the zone, and relative."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from scheduler.core.durations import format_duration
+from scheduler.core.errors import InvalidInput
+from scheduler.core.instants import parse_instant, relative
+from scheduler.core.zone import zone_of
+
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def local_zone(environ: dict[str, str] | None = None) -> str:
+    """The IANA name of this machine's zone, UTC if it has none that can be named."""
+    name = (os.environ if environ is None else environ).get("TZ", "").lstrip(":")
+    if not name:
+        try:
+            _, _, name = os.readlink("/etc/localtime").rpartition("zoneinfo/")
+        except OSError:
+            return "UTC"
+    return name if _zone(name) is not None else "UTC"
+
+
+def zone_or_utc(name: str | None) -> tuple[tzinfo, str]:
+    """The zone of that name; UTC if there is none (a newer daemon may know zones that this program does not)."""
+    zone = _zone(name) if name else None
+    return (zone, name) if zone is not None and name else (UTC, "UTC")
+
+
+def read(text: str | None) -> datetime | None:
+    """An instant out of the daemon's JSON."""
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+
+
+def absolute(instant: datetime, zone_name: str | None, now: datetime, *, with_zone: bool = True) -> str:
+    """`Mon 08:00` within the week around now, else `2026-12-07 08:00`, seconds where there are any; then the zone."""
+    zone, name = zone_or_utc(zone_name)
+    local = instant.astimezone(zone)
+    clock = f"{local:%H:%M:%S}" if local.second or local.microsecond else f"{local:%H:%M}"
+    days = (local.date() - now.astimezone(zone).date()).days
+    day = _WEEKDAYS[local.weekday()] if -6 <= days <= 6 else f"{local:%Y-%m-%d}"
+    return f"{day} {clock} {name}" if with_zone else f"{day} {clock}"
+
+
+def both(text: str | None, zone_name: str | None, now: datetime) -> str:
+    """`Mon 08:00 Asia/Shanghai (in 16h)`; `-` for no instant."""
+    instant = read(text)
+    if instant is None:
+        return "-"
+    return f"{absolute(instant, zone_name, now)} ({relative(instant, now=now)})"
+
+
+def ago(text: str | None, now: datetime) -> str:
+    instant = read(text)
+    return "-" if instant is None else relative(instant, now=now)
+
+
+def took(seconds: float | None) -> str:
+    """A duration for people: `0.8s`, `12s`, `3m12s`, `2h5m`."""
+    if seconds is None:
+        return "-"
+    if seconds < 10:
+        return f"{seconds:.1f}s" if seconds >= 0.05 or seconds == 0 else f"{seconds * 1000:.0f}ms"
+    length = timedelta(seconds=round(seconds))
+    if length >= timedelta(hours=1):
+        length -= length % timedelta(minutes=1)
+    return format_duration(length)
+
+
+def typed(text: str, now: datetime, zone: str) -> datetime:
+    """What a person typed as an instant; InvalidInput with examples."""
+    return parse_instant(text, now=now, zone=zone)
+
+
+def typed_past(text: str, now: datetime, zone: str) -> datetime:
+    """Like `typed`, but a bare duration means so long ago: `--since 24h`."""
+    try:
+        return parse_instant(f"-{text}", now=now, zone=zone)
+    except InvalidInput:
+        return parse_instant(text, now=now, zone=zone)
+
+
+def _zone(name: str) -> tzinfo | None:
+    try:
+        return zone_of(name)
+    except InvalidInput:
+        return None

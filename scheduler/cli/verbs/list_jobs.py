@@ -1,0 +1,98 @@
+"""`schedctl list`: all jobs in a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scheduler.cli.surface import Surface
+from scheduler.cli.table import Column
+from scheduler.cli.times import absolute, ago, read
+from scheduler.cli.verb import verb
+from scheduler.cli.words import result_of, run_took
+from scheduler.core.instants import relative
+
+Shown = dict[str, Any]
+
+COLUMNS = [
+    Column("JOB", 12),
+    Column("NEXT", 9, spare=2),
+    Column("LEFT"),
+    Column("LAST", spare=1),
+    Column("RESULT", 8),
+    Column("TOOK", spare=3),
+    Column("STATE", 8),
+]
+
+
+@verb("schedctl list", "schedctl list report", "schedctl list --failing -o name", name="list")
+@click.argument("text", required=False, default="")
+@click.option("--missed", "states", flag_value="missed", help="Only jobs without a success by their deadline.")
+@click.option("--failing", "states", flag_value="failing", help="Only jobs that fail.")
+@click.option("--running", "states", flag_value="running", help="Only jobs that run now.")
+@click.option("--paused", "states", flag_value="paused", help="Only paused jobs.")
+@click.option("--state", multiple=True, metavar="WORD", help="Only jobs in this state, as the last column says it.")
+@click.option("--team", metavar="TEAM", help="Only jobs of this team.")
+@click.option("--tag", metavar="TAG", help="Only jobs with this tag.")
+def list_jobs(
+    surface: Surface, text: str, states: str | None, state: tuple[str, ...], team: str | None, tag: str | None
+) -> int:
+    """Lists the jobs whose name contains TEXT (default: all)."""
+    wanted = [*state, *([states] if states else [])]
+    if "missed" in wanted:
+        wanted.append("late")
+    jobs = surface.daemon.get("/v1/jobs", {"q": text, "state": wanted, "team": team, "tag": tag})["jobs"]
+    if surface.structured(jobs, [job["name"] for job in jobs]):
+        return 0
+    if not jobs:
+        surface.say("no job matches" if text or wanted or team or tag else "there are no jobs yet")
+        surface.then(
+            "schedctl list" if text or wanted or team or tag else "schedctl show; edit jobs.yaml; schedctl reload"
+        )
+        return 0
+    surface.table(COLUMNS, [_row(job, surface) for job in jobs], [job["state"] for job in jobs])
+    surface.say(_sum(jobs))
+    worst = next((job for job in jobs if job["state"] in ("alarm", "missed", "failing", "late")), None)
+    surface.then(f"schedctl describe {(worst or jobs[0])['name']}")
+    return 0
+
+
+def _row(job: Shown, surface: Surface) -> tuple[str, ...]:
+    now, zone, last = surface.now(), job["timezone"], job["last"]
+    coming = read(job["next_run_at"]) if job["enabled"] else None
+    return (
+        job["name"],
+        "-" if coming is None else absolute(coming, zone, now),
+        "-" if coming is None else relative(coming, now=now),
+        "never" if last is None else ago(last["started_at"], now),
+        "-" if last is None else result_of(last),
+        "-" if last is None else run_took(last, now),
+        _state(job, surface),
+    )
+
+
+def _state(job: Shown, surface: Surface) -> str:
+    now, word = surface.now(), job["state"]
+    if word in ("missed", "late") and job["deadline_at"]:
+        return f"{word}, due {ago(job['deadline_at'], now)}"
+    if word == "failing":
+        return f"failing {job['consecutive_failures']}×"
+    if word == "alarm":
+        return f"alarm: {job['alarm']}"
+    if job["pause"] is not None:
+        until = read(job["pause"]["until"])
+        return "paused" if until is None else f"paused until {absolute(until, job['timezone'], now, with_zone=False)}"
+    if word == "waiting":
+        return f"{job['waiting']} waiting"
+    return str(word)
+
+
+def _sum(jobs: list[Shown]) -> str:
+    counts: dict[str, int] = {}
+    for job in jobs:
+        counts[job["state"]] = counts.get(job["state"], 0) + 1
+    number = f"{len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}"
+    return (
+        f"{number}: {', '.join(f'{count} {word}' for word, count in sorted(counts.items(), key=lambda one: -one[1]))}"
+    )

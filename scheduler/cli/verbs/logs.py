@@ -1,0 +1,54 @@
+"""`schedctl logs`: what a run printed."""
+
+from __future__ import annotations
+
+import click
+
+from scheduler.cli.daemon import part
+from scheduler.cli.follow import follow as follow_run
+from scheduler.cli.surface import Surface
+from scheduler.cli.times import both
+from scheduler.cli.verb import verb
+from scheduler.cli.words import cause_of, result_of, run_took
+
+
+@verb("schedctl logs weekly-report", "schedctl logs 3f2a91c0 --attempt 1", "schedctl logs -f weekly-report")
+@click.argument("run")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run is over.")
+@click.option("--attempt", type=click.IntRange(1), help="That attempt (default: the last one that printed anything).")
+@click.option("--last", is_flag=True, hidden=True, help="What a JOB means anyway.")
+def logs(surface: Surface, run: str, follow: bool, attempt: int | None, last: bool) -> int:
+    """Writes what RUN printed. RUN is an id, the end of one, or a JOB: its running run, else its last."""
+    seen = surface.daemon.get(f"/v1/runs/{part(run)}")
+    if surface.format == "name":
+        surface.out(seen["run_id"])
+        return 0
+    if surface.format != "table":
+        body, headers = surface.daemon.raw(f"/v1/runs/{seen['run_id']}/log", {"attempt": attempt})
+        number = int(headers["Schedctl-Attempt"])
+        data = {"run_id": seen["run_id"], "attempt": number, "output": body.decode("utf-8", "replace")}
+        surface.structured(data, [])
+        return 0
+    surface.say(
+        f"{seen['job']} {seen['short_id']}: {cause_of(seen)}, "
+        f"{both(seen['started_at'] or seen['created_at'], surface.zone, surface.now())}"
+    )
+    if follow:
+        seen = follow_run(surface, seen["run_id"], attempt=attempt)
+        size = 1
+    else:
+        body, headers = surface.daemon.raw(f"/v1/runs/{seen['run_id']}/log", {"attempt": attempt})
+        surface.raw(body if body.endswith(b"\n") or not body else body + b"\n")
+        size = len(body)
+    if not size:
+        surface.say("(it has printed nothing)")
+    took = run_took(seen, surface.now())
+    error = f": {seen['error']}" if seen["error"] and seen["status"] != "COMPLETED" else ""
+    surface.say(f"{seen['status']}, {result_of(seen)}{error}" + (f" after {took}" if took != "-" else ""))
+    if seen["status"] in ("RUNNING", "PENDING"):
+        surface.then(f"schedctl logs -f {seen['short_id']}")
+    elif seen["status"] == "FAILED":
+        surface.then(f"schedctl retry {seen['short_id']}")
+    else:
+        surface.then(f"schedctl describe {seen['job']}")
+    return 0

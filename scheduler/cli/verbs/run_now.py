@@ -1,0 +1,122 @@
+"""`schedctl run-now`: one run, now."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scheduler.cli.daemon import part
+from scheduler.cli.follow import WaitedTooLong, follow, wait
+from scheduler.cli.surface import Surface
+from scheduler.cli.verb import verb
+from scheduler.cli.words import result_of, run_took, waits
+from scheduler.core.durations import parse_duration
+from scheduler.core.errors import InvalidInput
+
+WAIT_OVER = 6
+
+
+@verb(
+    "schedctl run-now weekly-report",
+    'schedctl run-now weekly-report --wait --reason "numbers were wrong"',
+    "schedctl run-now ticket --payload '{\"order\": 17}'",
+)
+@click.argument("job")
+@click.option("-w", "--wait", "waiting", is_flag=True, help="Show its output; exit 0 only if it completes.")
+@click.option("--follow", "following", is_flag=True, help="The same as --wait.")
+@click.option("--timeout", metavar="DURATION", help="With --wait: exit 6 after so long; the run goes on.")
+@click.option("--payload", metavar="JSON", help="JSON for the run; @FILE or @- reads it.")
+@click.option("--reason", default="", metavar="TEXT", help="Kept with the run and shown beside it.")
+@click.option("--queue", "if_busy", flag_value="queue", help="While the job has an unfinished run: wait for it.")
+@click.option("--replace", "if_busy", flag_value="replace", help="While the job has an unfinished run: cancel that.")
+@click.option("--key", metavar="KEY", help="Idempotency key: the same key never makes a second run.")
+def run_now(
+    surface: Surface,
+    job: str,
+    waiting: bool,
+    following: bool,
+    timeout: str | None,
+    payload: str | None,
+    reason: str,
+    if_busy: str | None,
+    key: str | None,
+) -> int:
+    """Runs JOB now, whatever its schedule and pauses say, and prints the run's id.
+
+    Refused (exit 5) while the job has an unfinished run, unless --queue, --replace or --payload is given."""
+    deadline = _deadline(timeout)
+    body: dict[str, Any] = {"reason": reason}
+    if if_busy:
+        body["if_busy"] = if_busy
+    if payload is not None:
+        body["payload"] = read_payload(payload)
+    headers = {"Idempotency-Key": key} if key else None
+    made = surface.daemon.post(f"/v1/jobs/{part(job)}/runs", body, headers=headers)
+    run, short = made["run_id"], made["run_id"][-8:]
+    if not (waiting or following):
+        if surface.structured(made, [run]):
+            return 0
+        surface.out(run)
+        surface.say(f"{job}: {_accepted(made)}")
+        surface.then(f"schedctl logs -f {short}")
+        return 0
+    return _wait(surface, run, short, deadline)
+
+
+def _wait(surface: Surface, run: str, short: str, deadline: float | None) -> int:
+    try:
+        if surface.format == "table":
+            surface.say(f"run {run}")
+            seen = follow(surface, run, deadline=deadline)
+        else:
+            seen = wait(surface, run, deadline)
+            surface.structured(seen, [run])
+    except WaitedTooLong:
+        surface.say(f"waited long enough; the run goes on: schedctl logs -f {short}")
+        return WAIT_OVER
+    except KeyboardInterrupt:
+        surface.say(f"\nthe run goes on: schedctl logs -f {short}, or schedctl cancel {short}")
+        raise
+    good = seen["status"] == "COMPLETED"
+    mark = "✓" if good else "✗"
+    error = f": {seen['error']}" if seen["error"] and not good else ""
+    words = surface.style(seen["status"], f"{mark} {seen['status']}")
+    surface.say(f"{words}, {result_of(seen)}{error}, {run_took(seen, surface.now())}")
+    return 0 if good else 1
+
+
+def read_payload(text: str) -> Any:
+    """JSON as typed, out of a file (`@path`) or from stdin (`@-`). UsageError for anything else."""
+    if text == "@-":
+        text = sys.stdin.read()
+    elif text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.UsageError(f"--payload: cannot read {text[1:]}: {error}") from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"--payload is not JSON: {error}; text needs quotes inside: '\"text\"'") from None
+
+
+def _accepted(made: dict[str, Any]) -> str:
+    if not made["new"]:
+        return f"this key has made this run before; it is {made['status']}"
+    if made["waiting"] is None:
+        return "accepted"
+    return f"accepted, {waits({'waiting': made['waiting'], 'attempt': 0})}"
+
+
+def _deadline(timeout: str | None) -> float | None:
+    if timeout is None:
+        return None
+    try:
+        return time.monotonic() + parse_duration(timeout).total_seconds()
+    except InvalidInput as error:
+        raise click.UsageError(f"--timeout: {error}") from None

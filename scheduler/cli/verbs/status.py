@@ -1,0 +1,71 @@
+"""`schedctl status`: what is wrong, since when, and what to type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.cli.surface import Surface
+from scheduler.cli.text import plain
+from scheduler.cli.times import ago, both
+from scheduler.cli.verb import verb
+
+Shown = dict[str, Any]
+
+SHOWN = 30
+"""Problems shown in full; the rest is a number."""
+
+
+@verb("schedctl status", "schedctl status -o json || page-somebody")
+def status(surface: Surface) -> int:
+    """Shows what is wrong, since when, the last line of output, and what to type. Exit 1 if anything is wrong."""
+    found = surface.daemon.get("/v1/status")
+    code = 0 if found["ok"] else 1
+    if surface.structured(found, [one["job"] or one["kind"] for one in found["problems"]]):
+        return code
+    problems = found["problems"]
+    surface.out(_headline(surface, found))
+    for problem in problems[:SHOWN]:
+        _show(surface, problem)
+    if len(problems) > SHOWN:
+        surface.out(f"… and {len(problems) - SHOWN} more (schedctl status -o json)")
+    surface.out(_sums(surface, found))
+    commands = [one["command"] for one in problems if one["command"]]
+    surface.then(commands[0] if commands else "schedctl list")
+    return code
+
+
+def _headline(surface: Surface, found: Shown) -> str:
+    version = f"schedulerd {found['version']}, node {found['node'][-8:]}"
+    if found["ok"]:
+        return surface.style("ok", "✓ all is well") + f"  ({version})"
+    count = len(found["problems"])
+    words = "1 thing needs attention" if count == 1 else f"{count} things need attention"
+    return surface.style("missed", f"✗ {words}") + f"  ({version})"
+
+
+def _show(surface: Surface, problem: Shown) -> None:
+    since = f", {ago(problem['since'], surface.now())}" if problem["since"] else ""
+    name = problem["job"] or problem["kind"]
+    surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(problem['what'])}{since}")
+    if problem["error"]:
+        surface.out(f"    {plain(problem['error'])}")
+    if problem["last_line"]:
+        surface.out(f"    last line: {plain(problem['last_line'])}")
+    if problem["command"]:
+        surface.out(f"    → {problem['command']}")
+
+
+def _sums(surface: Surface, found: Shown) -> str:
+    parts = [f"{found['jobs']} jobs", f"{found['running']} running", f"{found['waiting']} waiting"]
+    if found["paused"]:
+        parts.append(f"{found['paused']} paused")
+    if found["dead_letters"]:
+        parts.append(f"{found['dead_letters']} dead letters")
+    if found["next_run_at"]:
+        parts.append(f"next run {both(found['next_run_at'], surface.zone, surface.now())}")
+    text = "\n" + ", ".join(parts)
+    configuration = found["configuration"]
+    if configuration:
+        text += f"\nconfiguration {configuration['hash'][:8]} in force since "
+        text += f"{both(configuration['created_at'], surface.zone, surface.now())}, by {configuration['author']}"
+    return text
