@@ -30,7 +30,8 @@ class Loop:
         self.turned_at = time.monotonic()
         self.last_seconds = 0.0
         self.errors = 0
-        self._ailing: str | None = None
+        self.ailing: str | None = None
+        """Why its ticks fail at present, if they do because something is unavailable."""
 
     def request(self) -> bool:
         """Asks for a tick; False if one was asked for already and has not begun."""
@@ -61,13 +62,13 @@ class Loop:
             log.exception("loop_failed", loop=self.name)
         else:
             self.turned_at = time.monotonic()
-            if self._ailing is not None:
+            if self.ailing is not None:
                 log.info("loop_recovered", loop=self.name)
-                self._ailing = None
+                self.ailing = None
         self.last_seconds = time.monotonic() - begun
 
     def _complain(self, reason: str) -> None:
         """An outage is said once, not every second."""
-        if reason != self._ailing:
+        if reason != self.ailing:
             log.warning("loop_waits", loop=self.name, reason=reason)
-            self._ailing = reason
+            self.ailing = reason

@@ -5,6 +5,7 @@ One object lives as long as the daemon; the supervisor process behind it may be 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -18,12 +19,18 @@ from scheduler.supervisor.diagnose import explain
 from scheduler.supervisor.spec import Event, Exited, SpawnFailed, SupervisorGone
 from scheduler.supervisor.state import StateLock
 
+_log = logging.getLogger(__name__)
+
 GONE = "the supervisor of its processes ended"
+WORKER = 0
+"""The attempt number of children that are no attempts: nothing about their exit is written down."""
 
 
 class Owner:
-    """Implements core.children.Children and core.ports.Switch. `on_gone` is called from a thread when the supervisor has
-    ended by itself; the main thread must then call `replace`."""
+    """Implements core.children.Children and core.ports.Switch.
+
+    `on_gone` is called from a thread when the supervisor has ended by itself; the main thread must then call `replace`.
+    """
 
     def __init__(self, lock: StateLock, node: str, on_gone: Callable[[], None]) -> None:
         self._lock = lock
@@ -126,17 +133,26 @@ class Owner:
             if not self._closing:
                 self._on_gone()
         elif isinstance(event, SpawnFailed):
-            asked, listener = self._dismiss(event.run)
-            if listener is not None and asked is not None:
-                self._explaining.submit(lambda: listener.failed(explain(asked, event)))
+            started = self._dismiss(event.run)
+            if started is not None:
+                self._explaining.submit(_tell_failure, *started, event)
         elif isinstance(event, Exited):
-            _, listener = self._dismiss(event.run)
-            if listener is not None:
-                listener.exited(ChildExit(event.code, event.signal, event.why, event.left))
+            started = self._dismiss(event.run)
+            if event.attempt == WORKER:
+                self.settled(event.run, event.attempt)
+            if started is not None:
+                started[1].exited(ChildExit(event.code, event.signal, event.why, event.left))
 
-    def _dismiss(self, run: str) -> tuple[wire_spec.ChildSpec | None, ChildListener | None]:
+    def _dismiss(self, run: str) -> tuple[wire_spec.ChildSpec, ChildListener] | None:
         with self._guard:
-            return self._listeners.pop(run, (None, None))
+            return self._listeners.pop(run, None)
+
+
+def _tell_failure(spec: wire_spec.ChildSpec, listener: ChildListener, event: SpawnFailed) -> None:
+    try:
+        listener.failed(explain(spec, event))
+    except Exception:
+        _log.exception("telling of %s failed", event)
 
 
 def _translated(spec: ChildSpec) -> wire_spec.ChildSpec:

@@ -1,0 +1,353 @@
+"""The composition root: the only file that knows every part and joins them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import socket
+import threading
+from importlib.metadata import version
+
+import structlog
+
+from scheduler.core.children import ChildExit
+from scheduler.core.errors import SchedulerError, StartError
+from scheduler.core.ids import new_id
+from scheduler.core.model import Action, Configuration, Job, Node, Output
+from scheduler.core.notices import Bus, Notice
+from scheduler.core.outcome import Outcome
+from scheduler.core.schedule import TZDATA_VERSION
+from scheduler.engine.audit import Auditor
+from scheduler.engine.beats import Beats
+from scheduler.engine.clock import SystemClock
+from scheduler.engine.daemon import Daemon
+from scheduler.engine.desk import Desk
+from scheduler.engine.drain import Drain
+from scheduler.engine.in_force import InForce
+from scheduler.engine.invariants import Invariants
+from scheduler.engine.keeper import Keeper
+from scheduler.engine.loop import Loop
+from scheduler.engine.planner import Planner
+from scheduler.engine.recovery import predecessors, recover
+from scheduler.engine.reload import Reloader
+from scheduler.engine.retention import Retention
+from scheduler.engine.watch import Watch
+from scheduler.engine.worker import Worker
+from scheduler.executors.attempts.outcomes import of_exit
+from scheduler.executors.attempts.prepare import Preparation, Seen
+from scheduler.executors.attempts.records import AttemptRecords
+from scheduler.executors.context import Context
+from scheduler.executors.registry import create_executors
+from scheduler.files import JobsFile
+from scheduler.observe.logs import configure_logs
+from scheduler.observe.metrics import Metrics
+from scheduler.settings import Settings
+from scheduler.store.store import SqlStore, open_store
+from scheduler.supervisor.owner import Owner
+from scheduler.supervisor.state import StateLock, forget_exits, read_exits
+from scheduler.supervisor.sweep import sweep
+from scheduler.web.app import create_app
+from scheduler.web.backend import Backend
+from scheduler.web.server import WebServer
+
+log = structlog.get_logger("daemon")
+
+VERSION = version("schedulerd")
+ENVIRONMENT = "environment"
+"""Under this name the database remembers which installation it belongs to."""
+STALE = 30.0
+"""Seconds without a turned loop after which a node is not ready."""
+
+
+class App:
+    """One daemon. `run` returns its exit status; StartError and InvalidInput come out of it before anything started."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._bus = Bus(_listener_failed)
+        self._in_force = InForce()
+        self._file = JobsFile(settings.config)
+        self._node = new_id()
+        self._since = self._clock.now()
+
+    def run(self) -> int:
+        """From the lock on the state directory to the end of the drain."""
+        settings = self._settings
+        configure_logs(settings.log_format)
+        configuration = self._file.load()
+        lock = StateLock.acquire(settings.state_dir, say=lambda text: log.warning("state_directory_held", detail=text))
+        try:
+            with self._open_store() as store:
+                self._join(store, lock)
+                self._web.open()
+                self._start(configuration, lock)
+                self._daemon.serve(until=self._drain.over)
+                self._stop()
+        finally:
+            lock.release()
+        return 0
+
+    # ------------------------------------------------------------ joining
+
+    def _open_store(self) -> SqlStore:
+        store = open_store(self._settings.database_url, self._settings.state_dir, release=VERSION)
+        try:
+            with store.begin() as tx:
+                if not tx.generations.swap_value(ENVIRONMENT, None, self._settings.environment):
+                    known = tx.generations.value(ENVIRONMENT)
+                    if known != self._settings.environment:
+                        raise StartError(
+                            f"the database belongs to environment {known!r}, this daemon to "
+                            f"{self._settings.environment!r}",
+                            hint="correct SCHEDULER_ENVIRONMENT or SCHEDULER_DATABASE_URL",
+                        )
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _join(self, store: SqlStore, lock: StateLock) -> None:
+        settings, bus, clock, in_force = self._settings, self._bus, self._clock, self._in_force
+        self._store = store
+        self._lease = settings.lease if store.kind == "postgresql" else None
+        self._owner = Owner(lock, self._node, lambda: self._daemon.post(self._replace_supervisor))
+        self._records = AttemptRecords(settings.state_dir, os.environ)
+        self._executors = create_executors(
+            Context(self._owner, self._records, os.environ, settings.slots, str(self._file.folder))
+        )
+        preparation = Preparation(self._records, os.environ, self._seen)
+        self._reloader = Reloader(
+            store, in_force, bus, self._file.load, self._file.load_texts, self._file.describe, self._file.warnings
+        )
+        self._worker = Worker(
+            store,
+            in_force,
+            self._executors,
+            preparation.prepare,
+            self._records,
+            bus,
+            clock,
+            self.node,
+            settings.slots,
+            settings.queues,
+            lambda: self._daemon.poke("worker"),
+        )
+        self._planner = Planner(store, in_force, bus, self.node, self._worker.claim, self._worker.take)
+        self._beats = Beats(
+            store,
+            in_force,
+            bus,
+            clock,
+            lambda: self._owner,
+            self.node,
+            self._lease,
+            lambda: self._daemon.post(self._begin_anew),
+        )
+        self._keeper = Keeper(store, in_force, bus, clock, self._records, self._reloader.follow)
+        self._invariants = Invariants(store, store, bus)
+        self._drain = Drain(store, self._worker, bus, clock, self.node, settings.drain_timeout)
+        self._desk = Desk(store, store, in_force, self._reloader, bus, lambda: self._daemon.poke("worker"))
+        self._loops = self._make_loops()
+        self._daemon = Daemon(self._loops, clock, self._planner.next_due)
+        self._metrics = Metrics(bus, VERSION, TZDATA_VERSION)
+        self._web = self._make_web()
+
+    def _make_loops(self) -> dict[str, Loop]:
+        retention = Retention(self._store, self._in_force, self._bus)
+        auditor = Auditor(self._store, self._bus, self.node)
+        ticks = {
+            "beats": self._beats.tick,
+            "planner": self._planner.tick,
+            "worker": self._worker.tick,
+            "keeper": self._keeper.tick,
+            "invariants": self._invariants.tick,
+            "audit": auditor.tick,
+            "retention": retention.tick,
+            "executors": lambda now: sum(one.tick(self._clock.monotonic()) for one in self._executors.values()),
+            "metrics": self._refresh_metrics,
+        }
+        if self._settings.watch:
+            watch = Watch(self._file.fingerprint, lambda: self._reloader.reload(author="file watch"))
+            ticks["watch"] = watch.tick
+        return {name: Loop(name, tick, self._store.now) for name, tick in ticks.items()}
+
+    def _make_web(self) -> WebServer:
+        backend = Backend(
+            readable=self._store,
+            commands=self._desk,
+            bus=self._bus,
+            now=self._store.now,
+            job=self._in_force.job,
+            version=VERSION,
+            node=self.node,
+            checks={"loops": self._loops_turn, "database": self._database_answers, "configuration": self._is_newest},
+            metrics=self._metrics.render,
+            live_output=self._live_output,
+            remarks=self._remarks,
+        )
+        return WebServer(
+            create_app(backend, trusted=False),
+            create_app(backend, trusted=True),
+            self._settings.listen,
+            self._settings.socket,
+        )
+
+    # ------------------------------------------------------------ starting and stopping
+
+    def _start(self, configuration: Configuration, lock: StateLock) -> None:
+        known, runs = self._finish_former(lock, configuration)
+        self._reloader.start(configuration, author="start", node=self._node)
+        recover(self._store, self._in_force, self._bus, self._records, runs, known, self._store.now())
+        forget_exits(self._settings.state_dir)
+        self._owner.open()
+        self._register()
+        self._daemon.on_signal(signal.SIGTERM, self._drain.begin)
+        self._daemon.on_signal(signal.SIGINT, self._drain.begin)
+        self._daemon.on_signal(signal.SIGHUP, self._reload_aside)
+        self._daemon.start()
+        self._web.start()
+        where = "http://{}:{}".format(*self._web.address) if self._web.address else "nowhere"
+        log.info(
+            "started",
+            version=VERSION,
+            node=self._node,
+            jobs=len(configuration.jobs),
+            http=where,
+            database=self._store.kind,
+        )
+        self._bus.publish("node.started", node=self._node, version=VERSION)
+
+    def _finish_former(
+        self, lock: StateLock, configuration: Configuration
+    ) -> tuple[dict[tuple[str, int], Outcome], list[str]]:
+        """Ends what the former daemon of this state directory left running; what is known of its runs, and its nodes."""
+        runs = predecessors(self._store, lock.former.node)
+        held = [run for own in runs.values() for run in own]
+        started = {run.id: (run.started_at or run.created_at).timestamp() for run in held}
+        ended = sweep(started, since=lock.former.since, users=_users(configuration))
+        if ended:
+            log.warning("left_processes_ended", count=ended)
+        known: dict[tuple[str, int], Outcome] = {}
+        for exited in read_exits(self._settings.state_dir):
+            run = next((run for run in held if run.id == exited.run), None)
+            if run is None:
+                continue
+            ended_as = ChildExit(exited.code, exited.signal, exited.why, exited.left)
+            job = configuration.jobs.get(run.job) or Job(run.job, {}, "", Action("", {}))
+            result = self._records.of(run.id, exited.attempt).finish()
+            known[exited.run, exited.attempt] = of_exit(ended_as, job, result, {})
+        return known, list(runs)
+
+    def _register(self) -> None:
+        settings = self._settings
+        before = self._clock.boottime()
+        node = Node(
+            id=self._node,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=VERSION,
+            started_at=self._store.now(),
+            lease=self._lease,
+            slots=settings.slots,
+            queues=settings.queues,
+            generation=self._in_force.current.generation,
+        )
+        with self._store.begin() as tx:
+            tx.nodes.register(node, self._store.now())
+        self._beats.extend_trust(self._owner, before)
+
+    def _replace_supervisor(self) -> None:
+        """The supervisor ended by itself: what it left is ended, its runs are lost, another one takes over."""
+        log.error("supervisor_gone", node=self._node)
+        self._bus.publish("supervisor.gone", node=self._node)
+        self._owner.replace(self._node)
+        if self._lease is None:
+            self._owner.trust(None, None)
+        self._beats.hurry()
+
+    def _begin_anew(self) -> None:
+        """This node was declared dead: everything of it ends, and it goes on under a new identity."""
+        self._worker.accepting = False
+        self._node = new_id()
+        self._owner.replace(self._node)
+        self._register()
+        self._worker.accepting = not self._drain.begun
+
+    def _stop(self) -> None:
+        self._web.stop()
+        self._daemon.shutdown()
+        self._worker.tick(self._store.now())
+        for executor in self._executors.values():
+            executor.close()
+        self._owner.close()
+        self._drain.finish()
+
+    def _reload_aside(self) -> None:
+        """A file takes its time to read, and the main thread has other duties."""
+
+        def reload() -> None:
+            try:
+                self._reloader.reload(author="SIGHUP")
+            except SchedulerError:
+                return  # Said and counted by the reload itself.
+
+        threading.Thread(target=reload, name="reload").start()
+
+    # ------------------------------------------------------------ answering
+
+    def node(self) -> str:
+        return self._node
+
+    def _seen(self, job: str) -> Seen:
+        with self._store.read() as tx:
+            state = tx.jobs.states([job]).get(job)
+        return (state.last_success_at, state.deadline_at) if state is not None else (None, None)
+
+    def _live_output(self, run: str, attempt: int) -> Output | None:
+        if all(live.id != run for live in self._worker.live()):
+            return None
+        return self._records.outputs([(run, attempt)])[0]
+
+    def _refresh_metrics(self, now: object) -> int:
+        self._metrics.refresh(self._store, self._store.now())
+        return 0
+
+    def _loops_turn(self) -> str | None:
+        now = self._clock.monotonic()
+        stale = [name for name, loop in self._loops.items() if now - loop.turned_at > STALE]
+        return f"no turn for {STALE:g} s: {', '.join(stale)}" if stale else None
+
+    def _database_answers(self) -> str | None:
+        ailing = self._loops["keeper"].ailing
+        return f"the database does not answer: {ailing}" if ailing is not None else None
+
+    def _is_newest(self) -> str | None:
+        return self._in_force.behind
+
+    def _remarks(self) -> list[str]:
+        remarks = [f"{name}: {detail}" for name, detail in self._invariants.broken.items()]
+        if self._reloader.rejected is not None:
+            remarks.append(f"the last reload was refused: {self._reloader.rejected}")
+        if self._in_force.behind is not None:
+            remarks.append(self._in_force.behind)
+        if self._drain.begun:
+            remarks.append("this node is leaving: it plans and claims nothing")
+        return remarks
+
+
+def _listener_failed(notice: Notice, error: Exception) -> None:
+    log.error("listener_failed", notice=notice.name, error=f"{type(error).__name__}: {error}")
+
+
+def _users(configuration: Configuration) -> set[int]:
+    """The users that jobs run as, by number; unknown names have no processes."""
+    found = set()
+    for job in configuration.jobs.values():
+        if job.child.user is not None:
+            try:
+                found.add(pwd.getpwnam(job.child.user).pw_uid)
+            except KeyError:
+                continue
+    return found

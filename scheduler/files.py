@@ -1,0 +1,64 @@
+"""The jobs file of this daemon: read, remembered as long as its texts stay the same, and judged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scheduler.config.advice import advise
+from scheduler.config.diff import describe
+from scheduler.config.load import Loaded, load, load_texts
+from scheduler.config.problem import ConfigError
+from scheduler.config.sources import Disk
+from scheduler.core.errors import SchedulerError
+from scheduler.core.model import Configuration
+
+
+class JobsFile:
+    """`path`: a file, or a folder whose *.yaml files are the configuration. Any thread may use it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._advice: tuple[str, tuple[str, ...]] | None = None
+        self._loaded: Loaded | None = None
+
+    @property
+    def folder(self) -> Path:
+        """What relative paths in it are relative to."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+    def load(self) -> Configuration:
+        """ConfigError with every error of the file."""
+        self._loaded = load(Disk(self.path), environ=os.environ)
+        return self._loaded.configuration
+
+    def load_texts(self, files: Mapping[str, str]) -> Configuration:
+        """A configuration that was stored, with the values that this machine's environment gives it."""
+        return load_texts(files, environ=os.environ)
+
+    def warnings(self, configuration: Configuration) -> tuple[str, ...]:
+        """What `check` would say of it, if it is the one that was read last."""
+        loaded = self._loaded
+        if loaded is None or loaded.configuration.hash != configuration.hash:
+            return ()
+        if self._advice is None or self._advice[0] != configuration.hash:
+            said = tuple(str(one) for one in advise(loaded, datetime.now(UTC), os.environ))
+            self._advice = (configuration.hash, said)
+        return self._advice[1]
+
+    @staticmethod
+    def describe(old: Configuration | None, new: Configuration) -> Mapping[str, tuple[str, ...]]:
+        return describe(old, new)
+
+    def fingerprint(self) -> str | None:
+        """Changes when any text of the configuration does; None while it cannot be read at all."""
+        try:
+            texts = load(Disk(self.path), environ=os.environ).configuration.files
+        except ConfigError as error:
+            return hashlib.sha256(str(error).encode("utf-8", "surrogatepass")).hexdigest()
+        except SchedulerError:
+            return None
+        return hashlib.sha256(repr(sorted(texts.items())).encode("utf-8", "surrogatepass")).hexdigest()
