@@ -27,9 +27,9 @@ def reason_and_hint(item: str, field: str, low: int, high: int, words: Mapping[s
     """Return why `item` (upper case) is refused in that field, and what to write instead."""
     for pattern, reason, hint in _FOREIGN:
         if re.fullmatch(pattern, item):
-            return reason.format(item=item), hint
+            return reason.format(item=item[:40]), hint
     if re.fullmatch(r"[A-Z]{4,}", item) and item[:3] in words:
-        return f"{item} is not known", f"write the first three letters: {item[:3]}"
+        return f"{item[:40]} is not known", f"write the first three letters: {item[:3]}"
     names = f", names {' '.join(words)}" if words else ""
     return (
         f"{item[:40]} is not understood",

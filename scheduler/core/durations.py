@@ -21,7 +21,7 @@ def parse_duration(text: str) -> timedelta:
         raise InvalidInput(f"a duration must be text, not {type(text).__name__}", hint="write 90s or 1h30m")
     shown = text.strip(" \t")[:40]
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", shown):
-        raise InvalidInput(f"duration `{shown}` has no unit", hint=f"write {shown}s or {shown}m")
+        raise InvalidInput(f"duration {shown!r} has no unit", hint=f"write {shown}s or {shown}m")
     total = timedelta()
     units = [*_UNITS, "ms"]
     position = 0
@@ -32,7 +32,7 @@ def parse_duration(text: str) -> timedelta:
         units = units[units.index(part[2]) + 1 :]
         seconds = float(part[1]) * (0.001 if part[2] == "ms" else _UNITS[part[2]])
         if seconds > _LONGEST.total_seconds():
-            raise InvalidInput(f"duration `{shown}` exceeds a hundred years", hint="write a shorter one")
+            raise InvalidInput(f"duration {shown!r} exceeds a hundred years", hint="write a shorter one")
         total += timedelta(seconds=seconds)
         position = part.end()
     if not shown or len(text.strip(" \t")) > 40:
@@ -57,6 +57,4 @@ def format_duration(duration: timedelta) -> str:
 
 
 def _not_understood(shown: str) -> InvalidInput:
-    return InvalidInput(
-        f"duration `{shown}` is not understood", hint="write a number and a unit: 90s, 15m, 1h30m, 2d"
-    )
+    return InvalidInput(f"duration {shown!r} is not understood", hint="write a number and a unit: 90s, 15m, 1h30m, 2d")

@@ -35,7 +35,7 @@ def parse_instant(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
     """
     words = text.strip() if isinstance(text, str) else ""
     if not words or len(words) > 100 or not words.isascii():
-        raise InvalidInput(f"`{str(text)[:40]}` is not an instant", hint=_EXAMPLES)
+        raise InvalidInput(f"{str(text)[:40]!r} is not an instant", hint=_EXAMPLES)
     relative = _relative(words, now)
     if relative is not None:
         return relative
@@ -50,17 +50,17 @@ def parse_instant(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
         words = f"{today} {clock}" if clock else today
     shape = _SHAPE.fullmatch(words)
     if shape is None:
-        raise InvalidInput(f"`{text[:40]}` is not an instant", hint=_EXAMPLES)
+        raise InvalidInput(f"{text[:40]!r} is not an instant", hint=_EXAMPLES)
     import pendulum  # takes 50 ms to load, which those who only read instants shall not pay
     from pendulum.parsing.exceptions import ParserError
 
     try:
         found: object = pendulum.parse(words.replace(" ", "T", 1).replace(" ", "").upper(), exact=True)
     except (ParserError, ValueError):
-        raise InvalidInput(f"`{text[:40]}` is not a date and time of the calendar", hint=_EXAMPLES) from None
+        raise InvalidInput(f"{text[:40]!r} is not a date and time of the calendar", hint=_EXAMPLES) from None
     assert isinstance(found, date), "the shape was checked"
     if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
-        raise InvalidInput(f"`{text[:40]}`: the year is out of range", hint=f"{_FIRST_YEAR} to {_LAST_YEAR}")
+        raise InvalidInput(f"{text[:40]!r}: the year is out of range", hint=f"{_FIRST_YEAR} to {_LAST_YEAR}")
     if shape["offset"] and isinstance(found, datetime):
         return _plain(found) - (found.utcoffset() or timedelta())
     return instant_of_wall(_plain(found).replace(tzinfo=None), tz)
@@ -105,7 +105,7 @@ def _relative(words: str, now: datetime) -> datetime | None:
     try:
         return now.astimezone(UTC) + (-length if back else length)
     except OverflowError:
-        raise InvalidInput(f"`{words}` is out of the calendar's range", hint=_EXAMPLES) from None
+        raise InvalidInput(f"{words!r} is out of the calendar's range", hint=_EXAMPLES) from None
 
 
 def _plain(found: date) -> datetime:

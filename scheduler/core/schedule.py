@@ -66,7 +66,7 @@ class Schedule:
                 hint="split the job, or merge expressions with lists and ranges",
             )
         if not isinstance(self.day_match, str) or self.day_match not in ("cron", "or", "and"):
-            raise ScheduleError(f"day_match `{self.day_match!s:.40}` is unknown", hint="write cron, or, and")
+            raise ScheduleError(f"day_match {str(self.day_match)[:40]!r} is unknown", hint="write cron, or, and")
         if not isinstance(self.hash_name, str):
             raise ScheduleError("the name that H hashes must be text", hint="give the name of the job")
         if not isinstance(self.zone, str):

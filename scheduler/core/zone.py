@@ -50,9 +50,9 @@ def zone_of(name: str) -> tzinfo:
             return ZoneInfo.from_file(file, key=name)
     if TZDATA_VERSION == "none":
         raise ScheduleError(
-            f"time zone `{name[:60]}` cannot be looked up: there is no zone database",
+            f"time zone {name[:60]!r} cannot be looked up: there is no zone database",
             hint="install tzdata: pip install tzdata",
         )
     from .zone_hints import hint_for  # only mistakes need the tables
 
-    raise ScheduleError(f"unknown time zone `{name[:60]}`", hint=hint_for(name, zone_names()))
+    raise ScheduleError(f"unknown time zone {name[:60]!r}", hint=hint_for(name, zone_names()))

@@ -62,8 +62,12 @@ whole_seconds = st.integers(0, 4_102_444_800).map(lambda second: datetime.fromti
 
 
 def outcome(call: Callable[..., object], *arguments: object, **more: object) -> object:
-    """What `call` returns, or the InvalidInput that it raises; any other exception fails the test."""
+    """What `call` returns, or the InvalidInput that it raises; any other exception fails the test, and so does
+    a message that a terminal or a database may not take."""
     try:
         return call(*arguments, **more)
     except InvalidInput as error:
-        return error
+        refusal = error
+    assert str(refusal).isprintable()
+    assert len(str(refusal)) < 400
+    return refusal
