@@ -7,6 +7,7 @@ import pwd
 import signal
 import socket
 import threading
+from contextlib import closing
 from importlib.metadata import version
 
 import structlog
@@ -79,7 +80,7 @@ class App:
         configuration = self._file.load()
         lock = StateLock.acquire(settings.state_dir, say=lambda text: log.warning("state_directory_held", detail=text))
         try:
-            with self._open_store() as store:
+            with closing(self._open_store()) as store:
                 self._join(store, lock)
                 self._web.open()
                 self._start(configuration, lock)
