@@ -68,7 +68,7 @@ def waits(run: Shown) -> str:
 
 def cause_of(entry: Shown) -> str:
     """`schedule`, `by hand (ana): "reason"`."""
-    words = _BY_CAUSE.get(entry["cause"], entry["cause"])
+    words = _BY_CAUSE.get(entry["cause"]) or str(entry["cause"])
     if entry.get("author"):
         words += f" ({entry['author']})"
     if entry.get("note"):

@@ -1,0 +1,188 @@
+"""The metrics of the daemon: loops, configuration, queues, nodes, audit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from scheduler.core.model import Configuration
+from scheduler.core.queries import Gauges
+from scheduler.observe.job_families import clean
+from scheduler.observe.tally import Tally
+
+INVARIANTS = ("overdue", "orphan", "unserved_queue", "stuck_queue", "generations")
+START_DELAY_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+
+
+class Turning(Protocol):
+    """A loop: when its tick last ended well (monotonic seconds), how long that took, how many failed."""
+
+    turned_at: float
+    last_seconds: float
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """`build`: version, Python's version, tzdata's version."""
+
+    build: tuple[str, str, str]
+    loops: Mapping[str, Turning]
+    broken: Callable[[], Mapping[str, str]]
+    monotonic: Callable[[], float]
+
+
+def daemon_families(
+    around: Surroundings,
+    tally: Tally,
+    gauges: Gauges | None,
+    configuration: Configuration | None,
+    now: datetime,
+    *,
+    up: bool,
+) -> Iterator[Metric]:
+    """Everything without a job's name. `now` is when the gauges were read."""
+    yield _gauge(
+        "schedctl_build_info",
+        "Version of the daemon; always 1.",
+        ("version", "python_version", "tzdata_version"),
+        {around.build: 1},
+    )
+    yield _gauge("schedctl_database_up", "Whether the database answered the last look (1) or not (0).", (), {(): up})
+    yield from _loops(around)
+    yield from _configuration(tally, configuration)
+    if gauges is not None:
+        yield from _ledger(gauges, now)
+    broken = around.broken()
+    yield _gauge(
+        "schedctl_invariant_broken",
+        "1 while the ledger contradicts itself in this way.",
+        ("invariant",),
+        {(name,): 0 for name in INVARIANTS} | {(name,): 1 for name in broken},
+    )
+    for name, help_text, word in _COUNTERS:
+        yield CounterMetricFamily(name, help_text, value=tally.count(word))
+    yield _gauge(
+        "schedctl_audit_last_timestamp_seconds",
+        "Unix time of the last audit of this process; 0 if none yet.",
+        (),
+        {(): tally.count("audited_at")},
+    )
+    buckets, total = tally.histogram("start_delay", START_DELAY_BOUNDS)
+    yield HistogramMetricFamily(
+        "schedctl_start_delay_seconds", "Actual start minus scheduled time.", buckets=buckets, sum_value=total
+    )
+
+
+_COUNTERS = (
+    ("schedctl_unaccounted", "Instants that an audit found without a run or a reason.", "unaccounted"),
+    ("schedctl_clock_steps", "Times the wall clock was found to have been set.", "clock_steps"),
+    ("schedctl_supervisor_losses", "Times the supervisor ended by itself.", "supervisor_losses"),
+    ("schedctl_node_deaths", "Nodes that this one declared dead.", "node_deaths"),
+)
+
+
+def _loops(around: Surroundings) -> Iterator[Metric]:
+    silent = {name: around.monotonic() - loop.turned_at for name, loop in around.loops.items()}
+    last = time.time() - max(silent.values(), default=0.0)
+    yield _gauge(
+        "schedctl_last_tick_timestamp_seconds",
+        "Unix time of the last complete turn of the loop that turned least recently.",
+        (),
+        {(): last} if silent else {},
+    )
+    yield _gauge(
+        "schedctl_loop_silent_seconds",
+        "Seconds since the loop last turned well.",
+        ("loop",),
+        {(name,): seconds for name, seconds in silent.items()},
+    )
+    yield _gauge(
+        "schedctl_loop_tick_seconds",
+        "Duration of the loop's last turn.",
+        ("loop",),
+        {(name,): loop.last_seconds for name, loop in around.loops.items()},
+    )
+    family = CounterMetricFamily("schedctl_loop_errors", "Turns of the loop that failed.", labels=["loop"])
+    for name, loop in around.loops.items():
+        family.add_metric([name], loop.errors)
+    yield family
+
+
+def _configuration(tally: Tally, configuration: Configuration | None) -> Iterator[Metric]:
+    yield _gauge(
+        "schedctl_config_info",
+        "Hash of the configuration that this node works with; always 1.",
+        ("hash",),
+        {} if configuration is None else {(configuration.hash,): 1},
+    )
+    known = bool(tally.counts("reloads"))
+    yield _gauge(
+        "schedctl_config_last_reload_successful",
+        "Whether the last load of jobs.yaml was accepted (1) or refused (0).",
+        (),
+        {(): tally.count("last_reload_ok") if known else 1},
+    )
+    yield _gauge(
+        "schedctl_config_last_reload_success_timestamp_seconds",
+        "Unix time of the last accepted configuration.",
+        (),
+        {(): tally.count("last_reload_at")},
+    )
+    family = CounterMetricFamily("schedctl_config_reloads", "Loads of jobs.yaml, by result.", labels=["result"])
+    for result in ("accepted", "refused"):
+        family.add_metric([result], tally.count("reloads", (result,)))
+    yield family
+
+
+def _ledger(gauges: Gauges, now: datetime) -> Iterator[Metric]:
+    states = {"enabled": 0, "disabled": 0, "paused": 0, "running": 0, "overdue": 0}
+    for one in gauges.jobs:
+        states["enabled" if one.state.enabled else "disabled"] += 1
+        states["paused"] += one.paused_since is not None
+        states["running"] += one.running > 0
+        states["overdue"] += one.state.deadline_at is not None and one.state.deadline_at < now
+    by_state = {(name,): float(count) for name, count in states.items()}
+    yield _gauge("schedctl_jobs", "Jobs by state; a job may be in several.", ("state",), by_state)
+    due = [one.state.next_due_at for one in gauges.jobs if one.state.enabled and one.state.next_due_at is not None]
+    yield _gauge(
+        "schedctl_planning_lag_seconds",
+        "How long the most overdue instant has been waiting to be planned; 0 if none is overdue.",
+        (),
+        {(): max(0.0, (now - min(due)).total_seconds()) if due else 0.0},
+    )
+    yield _gauge(
+        "schedctl_dead_letters",
+        "Runs with a payload that gave up for good, over all jobs.",
+        (),
+        {(): sum(one.dead_letters for one in gauges.jobs)},
+    )
+    items: dict[tuple[str, ...], float] = {}
+    ages: dict[tuple[str, ...], float] = {}
+    for view in gauges.queues:
+        name = view.queue.name
+        counts = {"running": view.running, "ready": view.ready, "time": 0, "lock": 0, "pause": 0, **view.waiting}
+        items |= {(name, state): float(count) for state, count in counts.items()}
+        ages[name,] = max(0.0, (now - view.oldest).total_seconds()) if view.oldest is not None else 0.0
+    yield _gauge("schedctl_queue_items", "Runs in the queue, by what they do or wait for.", ("queue", "state"), items)
+    yield _gauge(
+        "schedctl_queue_oldest_item_age_seconds", "Age of the oldest run that is ready to start.", ("queue",), ages
+    )
+    yield _gauge("schedctl_generation", "The newest generation in the database.", (), {(): gauges.generation})
+    nodes = {"live": 0.0, "stopping": 0.0}
+    for node in gauges.nodes:
+        if node.node.state in nodes:
+            nodes[node.node.state] += 1
+    yield _gauge("schedctl_nodes", "Nodes by state.", ("state",), {(state,): count for state, count in nodes.items()})
+
+
+def _gauge(name: str, help_text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
+    family = GaugeMetricFamily(name, help_text, labels=list(labels))
+    for key, value in values.items():
+        family.add_metric([clean(part) for part in key], value)
+    return family

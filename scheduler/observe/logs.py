@@ -1,0 +1,100 @@
+"""The daemon's log: one line per event on stderr, as text for people or JSON for machines."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, MutableMapping
+from datetime import datetime
+from typing import Any, TextIO
+
+import structlog
+
+from scheduler.core.notices import Bus, Notice
+from scheduler.core.stamp import to_text
+
+_WARNINGS = frozenset(
+    {
+        "run.lost",
+        "job.disabled",
+        "config.rejected",
+        "node.dead",
+        "clock.stepped",
+        "database.lost",
+        "supervisor.gone",
+        "queue.saturated",
+    }
+)
+_QUIET = frozenset({"run.planned", "run.claimed"})
+"""What happens for every run before it starts: said only at level debug."""
+
+
+def configure_logs(format: str, stream: TextIO | None = None, level: int = logging.INFO) -> None:
+    """`console`, `json`, or `auto`: console on a terminal, else JSON. Libraries that use `logging` come out alike, from
+    warnings on. Values are written as they are: whoever logs keeps secrets out."""
+    stream = stream or sys.stderr
+    console = format == "console" or (format == "auto" and stream.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _instants,
+    ]
+    if console:
+        ending: list[Any] = [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+    else:
+        ending = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+    structlog.configure(
+        processors=[*shared, *ending],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[_no_internals, *ending])
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+
+
+def log_notices(bus: Bus) -> Callable[[], None]:
+    """Writes every notice that passes over the bus as an event of its name (`run.settled` is `run_settled`); the returned
+    function ends it."""
+    log = structlog.get_logger("notices")
+
+    def hear(notice: Notice) -> None:
+        event, fields = notice.name.replace(".", "_"), _renamed(notice)
+        log.log(_level(notice), event, **fields)
+
+    return bus.subscribe(hear)
+
+
+def _level(notice: Notice) -> int:
+    if notice.name in _QUIET:
+        return logging.DEBUG
+    if notice.name in _WARNINGS or str(notice.fields.get("status")) == "FAILED":
+        return logging.WARNING
+    if notice.name == "invariant.broken":
+        return logging.ERROR
+    return logging.INFO
+
+
+def _renamed(notice: Notice) -> dict[str, Any]:
+    """`run` and `job` are `run_id` and `job_name` in logs, as in metrics and environment."""
+    names = {"run": "run_id", "job": "job_name"}
+    return {names.get(name, name): value for name, value in notice.fields.items() if value is not None}
+
+
+def _instants(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name, value in event.items():
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            event[name] = to_text(value)
+    return event
+
+
+def _no_internals(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event.pop("_record", None)
+    event.pop("_from_structlog", None)
+    return event

@@ -1,0 +1,156 @@
+"""`/metrics`: what the database said last, what notices told, rendered from memory.
+
+All series of a job exist from the first refresh after it was loaded (counters at 0) and end with it; its deadline says
+`+Inf` for a while longer, so that no rule that looks back sees a ghost. Label values are names and short fixed words.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+
+from scheduler.core.model import Configuration
+from scheduler.core.notices import Bus, Notice
+from scheduler.core.queries import Gauges, Readable
+from scheduler.observe.daemon_families import START_DELAY_BOUNDS, Surroundings, Turning, daemon_families
+from scheduler.observe.job_families import DURATION_BOUNDS, JobFamilies
+from scheduler.observe.tally import Tally
+
+EVERY = 5.0
+"""Seconds between two looks at the database."""
+BLIND = 60.0
+"""Seconds without the database after which `+Inf` deadlines are no longer vouched for."""
+
+
+class Metrics:
+    """`configuration` is the one in force on this node (None: not yet), `loops` its loops by name, `broken` the broken
+    invariants. `per_job_histogram` False saves 17 series per job."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        version: str,
+        tzdata: str,
+        *,
+        configuration: Callable[[], Configuration | None] = lambda: None,
+        loops: Mapping[str, Turning] | None = None,
+        broken: Callable[[], Mapping[str, str]] = dict,
+        monotonic: Callable[[], float] = time.monotonic,
+        per_job_histogram: bool = True,
+    ) -> None:
+        self._configuration = configuration
+        self._monotonic = monotonic
+        self._surroundings = Surroundings(
+            build=(version, platform.python_version(), tzdata), loops=loops or {}, broken=broken, monotonic=monotonic
+        )
+        self._tally = Tally()
+        self._jobs = JobFamilies(self._tally, per_job_histogram)
+        self._lock = threading.Lock()
+        self._gauges: Gauges | None = None
+        self._read_at = -math.inf
+        self._now = datetime.now(UTC)
+        self._database_up = False
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        bus.subscribe(self._hear)
+
+    def refresh(self, readable: Readable, now: datetime, *, force: bool = False) -> bool:
+        """Reads the gauges if the last look is EVERY seconds old; whether it did. What the database raises goes through,
+        and is shown as `schedctl_database_up 0`."""
+        monotonic = self._monotonic()
+        if not force and monotonic - self._read_at < EVERY:
+            return False
+        try:
+            with readable.queries() as queries:
+                gauges = queries.gauges(now)
+        except BaseException:
+            self._database_up = False
+            raise
+        with self._lock:
+            self._jobs.update(gauges, monotonic)
+            self._gauges, self._now, self._read_at, self._database_up = gauges, now, monotonic, True
+        return True
+
+    def render(self) -> bytes:
+        """The exposition text. Takes no lock that a refresh holds while it waits for the database."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """What prometheus_client asks for."""
+        configuration = self._configuration()
+        with self._lock:
+            gauges, now = self._gauges, self._now
+            blind = self._monotonic() - self._read_at > BLIND
+            if gauges is not None:
+                jobs = configuration.jobs if configuration is not None else {}
+                yield from self._jobs.families(gauges, jobs, vouch=not blind, monotonic=self._monotonic())
+        yield from daemon_families(self._surroundings, self._tally, gauges, configuration, now, up=self._database_up)
+
+    def _hear(self, notice: Notice) -> None:
+        listener = _LISTENERS.get(notice.name)
+        if listener is not None:
+            listener(self._tally, notice.fields)
+
+
+def _settled(tally: Tally, fields: Mapping[str, object]) -> None:
+    job, status, reason = str(fields["job"]), str(fields["status"]).lower(), fields.get("reason")
+    if status == "pending":
+        tally.add("retries", (job,))
+        return
+    result = str(reason) if status == "failed" and reason in ("timeout", "lost") else status
+    tally.add("runs", (job, result))
+    started, finished = fields.get("started_at"), fields.get("finished_at")
+    if isinstance(started, datetime) and isinstance(finished, datetime):
+        tally.observe("duration", DURATION_BOUNDS, (finished - started).total_seconds(), (job,))
+
+
+def _skipped(tally: Tally, fields: Mapping[str, object]) -> None:
+    count = fields.get("count", 1)
+    tally.add("skipped", (str(fields["job"]), str(fields["reason"])), count if isinstance(count, int) else 1)
+
+
+def _started(tally: Tally, fields: Mapping[str, object]) -> None:
+    delay = fields.get("delay")
+    if isinstance(delay, int | float):
+        tally.observe("start_delay", START_DELAY_BOUNDS, delay)
+
+
+def _loaded(tally: Tally, fields: Mapping[str, object]) -> None:
+    tally.add("reloads", ("accepted",))
+    tally.add("last_reload_ok", (), 1 - tally.count("last_reload_ok"))
+    tally.add("last_reload_at", (), time.time() - tally.count("last_reload_at"))
+
+
+def _rejected(tally: Tally, fields: Mapping[str, object]) -> None:
+    tally.add("reloads", ("refused",))
+    tally.add("last_reload_ok", (), -tally.count("last_reload_ok"))
+
+
+def _audited(tally: Tally, fields: Mapping[str, object]) -> None:
+    unaccounted = fields.get("unaccounted")
+    tally.add("unaccounted", (), unaccounted if isinstance(unaccounted, int) else 0)
+    tally.add("audited_at", (), time.time() - tally.count("audited_at"))
+
+
+def _stepped(tally: Tally, fields: Mapping[str, object]) -> None:
+    tally.add("clock_steps")
+
+
+_LISTENERS: dict[str, Callable[[Tally, Mapping[str, object]], None]] = {
+    "run.settled": _settled,
+    "run.skipped": _skipped,
+    "run.started": _started,
+    "config.loaded": _loaded,
+    "config.rejected": _rejected,
+    "audit.finished": _audited,
+    "clock.stepped": _stepped,
+    "supervisor.gone": lambda tally, fields: tally.add("supervisor_losses"),
+    "node.dead": lambda tally, fields: tally.add("node_deaths"),
+}
