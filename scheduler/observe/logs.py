@@ -29,11 +29,11 @@ _QUIET = frozenset({"run.planned", "run.claimed"})
 """What happens for every run before it starts: said only at level debug."""
 
 
-def configure_logs(format: str, stream: TextIO | None = None, level: int = logging.INFO) -> None:
+def configure_logs(style: str, stream: TextIO | None = None, level: int = logging.INFO) -> None:
     """`console`, `json`, or `auto`: console on a terminal, else JSON. Libraries that use `logging` come out alike, from
     warnings on. Values are written as they are: whoever logs keeps secrets out."""
     stream = stream or sys.stderr
-    console = format == "console" or (format == "auto" and stream.isatty())
+    console = style == "console" or (style == "auto" and stream.isatty())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -60,8 +60,8 @@ def configure_logs(format: str, stream: TextIO | None = None, level: int = loggi
 
 
 def log_notices(bus: Bus) -> Callable[[], None]:
-    """Writes every notice that passes over the bus as an event of its name (`run.settled` is `run_settled`); the returned
-    function ends it."""
+    """Writes every notice on the bus as an event of its name: `run.settled` is `run_settled`. The returned function ends
+    that."""
     log = structlog.get_logger("notices")
 
     def hear(notice: Notice) -> None:

@@ -62,8 +62,8 @@ class Metrics:
         bus.subscribe(self._hear)
 
     def refresh(self, readable: Readable, now: datetime, *, force: bool = False) -> bool:
-        """Reads the gauges if the last look is EVERY seconds old; whether it did. What the database raises goes through,
-        and is shown as `schedctl_database_up 0`."""
+        """Reads the gauges if the last look is EVERY seconds old; whether it did. What the database raises goes
+        through, and is shown as `schedctl_database_up 0`."""
         monotonic = self._monotonic()
         if not force and monotonic - self._read_at < EVERY:
             return False
@@ -124,19 +124,19 @@ def _started(tally: Tally, fields: Mapping[str, object]) -> None:
 
 def _loaded(tally: Tally, fields: Mapping[str, object]) -> None:
     tally.add("reloads", ("accepted",))
-    tally.add("last_reload_ok", (), 1 - tally.count("last_reload_ok"))
-    tally.add("last_reload_at", (), time.time() - tally.count("last_reload_at"))
+    tally.put("last_reload_ok", 1)
+    tally.put("last_reload_at", time.time())
 
 
 def _rejected(tally: Tally, fields: Mapping[str, object]) -> None:
     tally.add("reloads", ("refused",))
-    tally.add("last_reload_ok", (), -tally.count("last_reload_ok"))
+    tally.put("last_reload_ok", 0)
 
 
 def _audited(tally: Tally, fields: Mapping[str, object]) -> None:
     unaccounted = fields.get("unaccounted")
     tally.add("unaccounted", (), unaccounted if isinstance(unaccounted, int) else 0)
-    tally.add("audited_at", (), time.time() - tally.count("audited_at"))
+    tally.put("audited_at", time.time())
 
 
 def _stepped(tally: Tally, fields: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Counters and histograms fed by notices. Plain numbers by label values; which of them are shown is decided elsewhere."""
+"""Counters and histograms fed by notices: plain numbers by label values. What is shown is decided elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Labels = tuple[str, ...]
 
 @dataclass(slots=True)
 class Histogram:
-    """`counts[i]` observations were at most `bounds[i]` and more than the bound before; the last are those above all."""
+    """`counts[i]` observations were at most `bounds[i]` and more than the bound before; the last count has the rest."""
 
     bounds: Sequence[float]
     counts: list[int] = field(default_factory=list)
@@ -46,6 +46,11 @@ class Tally:
         with self._lock:
             counts = self._counts.setdefault(name, {})
             counts[labels] = counts.get(labels, 0) + amount
+
+    def put(self, name: str, value: float) -> None:
+        """Sets a value that is no count."""
+        with self._lock:
+            self._counts.setdefault(name, {})[()] = value
 
     def observe(self, name: str, bounds: Sequence[float], value: float, labels: Labels = ()) -> None:
         with self._lock:
