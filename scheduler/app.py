@@ -36,7 +36,7 @@ from scheduler.engine.retention import Retention
 from scheduler.engine.watch import Watch
 from scheduler.engine.worker import Worker
 from scheduler.executors.attempts.outcomes import of_exit
-from scheduler.executors.attempts.prepare import Preparation, Seen
+from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 from scheduler.executors.registry import create_executors
@@ -118,7 +118,7 @@ class App:
         self._executors = create_executors(
             Context(self._owner, self._records, os.environ, settings.slots, str(self._file.folder))
         )
-        preparation = Preparation(self._records, os.environ, self._seen)
+        preparation = Preparation(self._records, os.environ)
         self._reloader = Reloader(
             store, in_force, bus, self._file.load, self._file.load_texts, self._file.describe, self._file.warnings
         )
@@ -300,11 +300,6 @@ class App:
 
     def node(self) -> str:
         return self._node
-
-    def _seen(self, job: str) -> Seen:
-        with self._store.read() as tx:
-            state = tx.jobs.states([job]).get(job)
-        return (state.last_success_at, state.deadline_at) if state is not None else (None, None)
 
     def _live_output(self, run: str, attempt: int) -> Output | None:
         if all(live.id != run for live in self._worker.live()):

@@ -316,6 +316,11 @@ class Ledger(Protocol):
         """Instants that have a run, and skips that touch `[first, last]`; both ascending. SKIPPED runs are skips."""
         ...
 
+    def overlaps(self, since: Mapping[str, datetime]) -> list[tuple[Skip, datetime]]:
+        """Overlap skips of these jobs that reach past the instant given for each, with the start (or, before it, the
+        creation) of the run that was in their way."""
+        ...
+
     def totals(self, since: datetime, until: datetime) -> dict[str, tuple[int, dict[str, int]]]:
         """Per job: number of instants in `[since, until]` with a run, and of skipped ones by reason."""
         ...

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from scheduler.core.deadline import deadline
-from scheduler.core.model import Job, SkipReason
+from scheduler.core.model import Job
 from scheduler.core.ports import Transaction
 
 
@@ -17,36 +17,34 @@ def refresh_deadlines(tx: Transaction, jobs: Sequence[Job], now: datetime) -> No
         return
     names = [job.name for job in watched]
     states = tx.jobs.states(names)
-    oldest = min((s.settled_until or s.since for s in states.values()), default=now)
-    pauses = tx.jobs.pauses(names, oldest)
+    settled = {name: state.settled_until or state.since for name, state in states.items()}
+    pauses = tx.jobs.pauses(names, min(settled.values(), default=now))
+    excused = _excused(tx, watched, settled, now)
     deadlines: dict[str, datetime | None] = {}
     for job in watched:
-        state = states.get(job.name)
-        if state is None:
-            continue
-        settled = state.settled_until or state.since
-        own = [pause for pause in pauses if pause.job == job.name]
-        deadlines[job.name] = deadline(job, settled, own, _excused(tx, job, settled, now))
+        if job.name in states:
+            own = [pause for pause in pauses if pause.job == job.name]
+            deadlines[job.name] = deadline(job, settled[job.name], own, excused.get(job.name, ()))
     changed = {name: at for name, at in deadlines.items() if at != states[name].deadline_at}
     if changed:
         tx.jobs.set_deadlines(changed)
 
 
-def _excused(tx: Transaction, job: Job, settled: datetime, now: datetime) -> list[tuple[datetime, datetime]]:
-    """Overlap skips since `settled` whose blocking run was younger than `grace` at that instant."""
-    assert job.schedule is not None
-    first = job.schedule.after(settled)
-    if first is None or first > now:
-        return []
-    _, skips = tx.ledger.entries(job.name, first, now)
-    result: list[tuple[datetime, datetime]] = []
-    for skip in skips:
-        if skip.reason is not SkipReason.OVERLAP or skip.blocked_by is None:
-            continue
-        blocker = tx.runs.get(skip.blocked_by)
-        if blocker is None:
-            continue
-        until = (blocker.started_at or blocker.created_at) + job.watch.grace
+def _excused(
+    tx: Transaction, jobs: Sequence[Job], settled: Mapping[str, datetime], now: datetime
+) -> dict[str, list[tuple[datetime, datetime]]]:
+    """Per job the overlap skips since its last success whose blocking run was younger than `grace` at that instant."""
+    behind = {job.name: settled[job.name] for job in jobs if job.name in settled and _owes(job, settled[job.name], now)}
+    grace = {job.name: job.watch.grace for job in jobs}
+    excused: dict[str, list[tuple[datetime, datetime]]] = {}
+    for skip, began in tx.ledger.overlaps(behind):
+        until = began + grace[skip.job]
         if skip.first < until:
-            result.append((skip.first, min(skip.last, until)))
-    return result
+            excused.setdefault(skip.job, []).append((skip.first, min(skip.last, until)))
+    return excused
+
+
+def _owes(job: Job, settled: datetime, now: datetime) -> bool:
+    """Whether any instant since the last success has come: only then can one have been skipped."""
+    first = job.schedule.after(settled) if job.schedule is not None else None
+    return first is not None and first <= now

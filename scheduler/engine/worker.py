@@ -12,7 +12,8 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.lifecycle import settle
-from scheduler.core.model import FailReason, Job, Run
+from scheduler.core.errors import Unavailable
+from scheduler.core.model import FailReason, Job, JobState, Run
 from scheduler.core.outcome import Failed, Outcome
 from scheduler.core.ports import Attempts, Bus, Claim, Clock, Executor, Launch, Settlement, Store
 from scheduler.engine.aftermath import settle_all
@@ -51,7 +52,7 @@ class Worker:
         store: Store,
         in_force: InForce,
         executors: Mapping[str, Executor],
-        prepare: Callable[[Run, Job], Launch | Outcome],
+        prepare: Callable[[Run, Job, JobState | None], Launch | Outcome],
         attempts: Attempts,
         bus: Bus,
         clock: Clock,
@@ -88,8 +89,11 @@ class Worker:
 
     def take(self, runs: list[Run]) -> None:
         """Starts claimed runs."""
+        if not runs:
+            return
+        states = self._states({run.job for run in runs})
         for run in runs:
-            self._begin(run)
+            self._begin(run, states.get(run.job))
 
     def live(self) -> list[Run]:
         with self._held.lock:
@@ -129,7 +133,15 @@ class Worker:
             taken += len(claimed)
         return taken
 
-    def _begin(self, run: Run) -> None:
+    def _states(self, jobs: set[str]) -> Mapping[str, JobState]:
+        """What the runs are told about their jobs' past; without a database, nothing."""
+        try:
+            with self._store.read() as tx:
+                return tx.jobs.states(jobs)
+        except Unavailable:
+            return {}
+
+    def _begin(self, run: Run, state: JobState | None) -> None:
         job = self._in_force.job(run.job)
         executor = self._executors.get(job.action.kind) if job is not None else None
         self._bus.publish(
@@ -141,21 +153,21 @@ class Worker:
             self._held.lives[run.id] = live
         outcome: Outcome | None
         try:
-            outcome = self._start(live, job)
+            outcome = self._start(live, job, state)
         except Exception as error:
             log.exception("start_failed", job_name=run.job, run_id=run.id)
             outcome = Failed(FailReason.ERROR, f"could not be started: {type(error).__name__}: {error}")
         if outcome is not None:
             self._done(live, outcome)
 
-    def _start(self, live: Live, job: Job | None) -> Outcome | None:
+    def _start(self, live: Live, job: Job | None, state: JobState | None) -> Outcome | None:
         run = live.run
         if job is None:
             return Failed(FailReason.ERROR, "its job was removed", retryable=False)
         if live.executor is None:
             reason = f"this release has no executor for {job.action.kind!r}"
             return Failed(FailReason.ERROR, reason, retryable=False)
-        launch = self._prepare(run, job)
+        launch = self._prepare(run, job, state)
         if not isinstance(launch, Launch):
             return launch
         live.executor.start(launch, lambda outcome: self._done(live, outcome))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
 
-from scheduler.core.model import Skip, Status
+from scheduler.core.model import Skip, SkipReason, Status
 from scheduler.store import tables as t
 from scheduler.store.rows import RUN, run_of, skip_of, skip_of_run
 from scheduler.store.session import Session
@@ -34,10 +35,29 @@ class SqlLedger:
         skips += [skip_of_run(run) for run in waited if run.scheduled_for not in taken]
         return instants, sorted(skips, key=lambda one: one.first)
 
+    def overlaps(self, since: Mapping[str, datetime]) -> list[tuple[Skip, datetime]]:
+        """Overlap skips of these jobs that reach past the instant given for each, with the start (or, before it, the
+        creation) of the run that was in their way."""
+        if not since:
+            return []
+        query = (
+            select(t.skips, t.runs.c.started_at.label("began"), t.runs.c.created_at.label("made"))
+            .join(t.runs, t.runs.c.id == t.skips.c.blocked_by)
+            .where(
+                t.skips.c.job.in_(since),
+                t.skips.c.reason == SkipReason.OVERLAP.value,
+                t.skips.c.last > min(since.values()),
+            )
+            .order_by(t.skips.c.job, t.skips.c.first)
+        )
+        return [(skip_of(row), row.began or row.made) for row in self.session.rows(query) if row.last > since[row.job]]
+
     def totals(self, since: datetime, until: datetime) -> dict[str, tuple[int, dict[str, int]]]:
         """Per job: number of instants in `[since, until]` with a run, and of skipped ones by reason. A range of skips
         that reaches over an edge counts whole."""
-        here = (_HAS_INSTANT, t.runs.c.scheduled_for.between(since, until))
+        # by way of the jobs: one seek for each instead of a look at everything
+        names = select(t.jobs.c.name)
+        here = (t.runs.c.job.in_(names), _HAS_INSTANT, t.runs.c.scheduled_for.between(since, until))
         ran_query = (
             select(t.runs.c.job, func.count(t.runs.c.scheduled_for.distinct()))
             .where(*here, ~_SKIPPED)
@@ -53,7 +73,7 @@ class SqlLedger:
             skipped.setdefault(job, Counter())[reason] += count
         for job, reason, count in self.session.rows(
             select(t.skips.c.job, t.skips.c.reason, func.sum(t.skips.c["count"]))
-            .where(t.skips.c.last >= since, t.skips.c.first <= until)
+            .where(t.skips.c.job.in_(names), t.skips.c.last >= since, t.skips.c.first <= until)
             .group_by(t.skips.c.job, t.skips.c.reason)
         ):
             skipped.setdefault(job, Counter())[reason] += int(count)

@@ -165,7 +165,7 @@ class Rig:
             store,
             self.in_force,
             {"command": self.executor},
-            lambda run, job: Launch(run, job, run.attempt, {}),
+            lambda run, job, state: Launch(run, job, run.attempt, {}),
             self.attempts,
             self.bus,
             self.clock,

@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 
 from scheduler.core.errors import SchedulerError
-from scheduler.core.model import FailReason, Job, Run
+from scheduler.core.model import FailReason, Job, JobState, Run
 from scheduler.core.outcome import Failed, Snoozed
 from scheduler.core.ports import Launch
 from scheduler.executors.attempts.environment import build_environment
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.attempts.secrets import read_secrets
 
-Seen = tuple[datetime | None, datetime | None]
-
 DISK_WAIT = timedelta(seconds=30)
 """How long a run waits for a disk that took no files; costs no retry."""
 
 
 class Preparation:
-    """Reads secrets (from `environ` and files), lays out the attempt's files and builds its environment. `seen` tells a
-    job's last success and its deadline."""
+    """Reads secrets (from `environ` and files), lays out the attempt's files and builds its environment."""
 
-    def __init__(
-        self,
-        records: AttemptRecords,
-        environ: Mapping[str, str],
-        seen: Callable[[str], Seen] = lambda job: (None, None),
-    ) -> None:
+    def __init__(self, records: AttemptRecords, environ: Mapping[str, str]) -> None:
         self._records = records
         self._environ = environ
-        self._seen = seen
 
-    def prepare(self, run: Run, job: Job) -> Launch | Failed | Snoozed:
-        """The launch; Failed(spawn) that names a missing secret or user; Snoozed when the disk takes nothing."""
+    def prepare(self, run: Run, job: Job, state: JobState | None) -> Launch | Failed | Snoozed:
+        """`state` tells the job's last success and its deadline. The launch; Failed(spawn) that names a missing secret or user; Snoozed when the disk takes nothing."""
         try:
             secrets = read_secrets(job.child.secrets, self._environ)
             workspace = self._records.begin(run, job, secrets)
-            last_success, deadline = self._seen(run.job)
-            environment = build_environment(run, job, workspace, secrets, last_success=last_success, deadline=deadline)
+            environment = build_environment(
+                run,
+                job,
+                workspace,
+                secrets,
+                last_success=state.last_success_at if state is not None else None,
+                deadline=state.deadline_at if state is not None else None,
+            )
         except SchedulerError as error:
             return Failed(FailReason.SPAWN, str(error))
         except KeyError:
