@@ -55,7 +55,8 @@ def near_a_change(draw: st.DrawFn, first_year: int = 2017, last_year: int = 2031
         at = draw(st.sampled_from([change.at for change in changes]))
     else:
         at = draw(st.integers(start_of_year(first_year), start_of_year(last_year)))
-    return zone, instant_of(at // 60 * 60) + timedelta(minutes=draw(st.integers(-26 * 60, 26 * 60)))
+    hours = draw(st.sampled_from([3, 26]))
+    return zone, instant_of(at // 60 * 60) + timedelta(minutes=draw(st.integers(-hours * 60, hours * 60)))
 
 
 whole_seconds = st.integers(0, 4_102_444_800).map(lambda second: datetime.fromtimestamp(second, UTC))

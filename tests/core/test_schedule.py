@@ -158,6 +158,30 @@ def test_single_rules(expression, zone, start, expected):
     assert following(expression, zone, start, 1) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("expression", "zone", "due"),
+    [
+        ("0 0 1 1 1", "Asia/Shanghai", "2028-12-31T16:00Z"),  # the local 1 January is in the UTC year before
+        ("0 20 31 12 5", "America/New_York", "2028-01-01T01:00Z"),
+    ],
+)
+def test_rare_dates_at_the_turn_of_the_year(expression, zone, due):
+    tested, moment = Schedule((expression,), zone, "and"), at(due)
+
+    assert tested.after(moment - timedelta(days=100)) == moment
+    assert tested.before(moment + timedelta(days=100)) == moment
+    assert tested.count(moment - timedelta(days=100), moment + timedelta(days=100)) == 1
+
+
+def test_what_a_gap_makes_up_is_found_from_both_sides():
+    tested, made_up = Schedule(("30 2 * * *",), "America/New_York"), at("2026-03-08T07:00Z")
+    first, last = made_up - timedelta(hours=3), made_up + timedelta(hours=3)
+
+    assert tested.after(first) == tested.before(last) == made_up
+    assert list(tested.between(first, last)) == tested.newest(first, last, 5) == [made_up]
+    assert tested.count(first, last) == 1
+
+
 def test_a_skipped_day_makes_nothing_up():
     assert following(["0 0 * * *", "*/30 23 * * *"], "Pacific/Apia", "2011-12-29T22:00-10:00", 3) == [
         "2011-12-29 23:00:00-1000",
