@@ -20,15 +20,12 @@ _WAITING = {"time": t.WAITS_TIME, "lock": t.WAITS_LOCK, "pause": t.WAITS_PAUSE}
 
 def count_by(session: Session, column: ColumnElement[str], where: ColumnElement[bool]) -> dict[str, int]:
     query = select(column, func.count()).where(where).group_by(column)
-    return dict(session.rows(query))
+    return dict(session.rows(query).all())
 
 
 def waiting_by_job(session: Session) -> dict[str, int]:
     """PENDING runs per job."""
-    found = count_by(session, t.runs.c.job, t.PENDING_OCCURRENCE)
-    for job, number in count_by(session, t.runs.c.job, t.PENDING_OTHER).items():
-        found[job] = found.get(job, 0) + number
-    return found
+    return count_by(session, t.runs.c.job, t.IS_PENDING)
 
 
 def queue_views(session: Session) -> list[QueueView]:
@@ -41,7 +38,7 @@ def queue_views(session: Session) -> list[QueueView]:
             waiting.setdefault(queue, {})[word] = number
     first = select(func.min(t.runs.c.seq)).where(t.READY).group_by(t.runs.c.queue)
     oldest_query = select(t.runs.c.queue, t.runs.c.created_at).where(t.runs.c.seq.in_(first))
-    oldest: dict[str, datetime] = dict(session.rows(oldest_query))
+    oldest: dict[str, datetime] = dict(session.rows(oldest_query).all())
     return [
         QueueView(
             queue_of(row),
@@ -66,7 +63,7 @@ def gauges(session: Session, now: datetime) -> Gauges:
     waiting = waiting_by_job(session)
     dead = count_by(session, t.runs.c.job, t.DEAD_LETTER)
     paused_query = select(t.pauses.c.job, func.min(t.pauses.c.start)).where(in_force(now)).group_by(t.pauses.c.job)
-    paused: dict[str, datetime] = dict(session.rows(paused_query))
+    paused: dict[str, datetime] = dict(session.rows(paused_query).all())
     started: dict[str, datetime] = {row.job: row.started_at for row in session.rows(_last(t.runs.c.started_at))}
     ended = {row.job: row for row in session.rows(_last(t.runs.c.finished_at))}
     jobs = []

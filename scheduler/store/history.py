@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, select, union_all
+from sqlalchemy import ColumnElement, select
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.model import Cause, Status
@@ -83,10 +83,7 @@ def _with_status(statuses: Sequence[Status]) -> ColumnElement[bool]:
         case (Status.RUNNING,):
             return t.IS_RUNNING
         case (Status.PENDING,):
-            waiting = union_all(
-                select(t.runs.c.seq).where(t.PENDING_OCCURRENCE), select(t.runs.c.seq).where(t.PENDING_OTHER)
-            )
-            return t.runs.c.seq.in_(waiting)
+            return t.runs.c.seq.in_(select(t.runs.c.seq).where(t.IS_PENDING))
     return t.runs.c.status.in_([status.value for status in statuses])
 
 
@@ -110,10 +107,11 @@ def _skips(session: Session, which: RunFilter, limit: int, before: int) -> list[
 
 def dead_letters(session: Session, job: str | None, limit: int, cursor: str | None) -> Page:
     place = _Place.of(cursor)
-    where = and_(t.DEAD_LETTER, t.runs.c.seq < place.seq)
+    # found first, ordered then: most failures carry nothing
+    dead = select(t.runs.c.seq).where(t.DEAD_LETTER, t.runs.c.seq < place.seq)
     if job is not None:
-        where = and_(where, t.runs.c.job == job)
-    query = select(*RUN).where(where).order_by(t.runs.c.seq.desc()).limit(limit + 1)
+        dead = dead.where(t.runs.c.job == job)
+    query = select(*RUN).where(t.runs.c.seq.in_(dead)).order_by(t.runs.c.seq.desc()).limit(limit + 1)
     runs = runs_of(session.rows(query))
     shown = with_payloads(session, runs[:limit])
     more = str(_Place(shown[-1].seq)) if len(runs) > limit and shown else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, not_, or_, select, update
+from sqlalchemy import Row, and_, delete, func, not_, or_, select, update
 
 from scheduler.core.model import Status
 from scheduler.store import tables as t
@@ -63,15 +63,8 @@ def _edge_of_count(session: Session, job: str, keep: int) -> datetime | None:
 def _old_runs(session: Session, job: str, edge: datetime, now: datetime) -> Any:
     mine = t.runs.c.job == job
 
-    def last(status: Status) -> ColumnElement[int | None]:
-        newest = select(t.runs.c.seq).where(mine, t.runs.c.finished_at.is_not(None), t.runs.c.status == status.value)
-        return newest.order_by(t.runs.c.finished_at.desc()).limit(1).scalar_subquery()
-
-    kept = [
-        seq
-        for status in (Status.COMPLETED, Status.FAILED)
-        if (seq := session.rows(select(last(status))).scalar()) is not None
-    ]
+    last = select(t.jobs.c.last_success_seq, t.jobs.c.last_failure_seq).where(t.jobs.c.name == job)
+    kept = [seq for row in session.rows(last) for seq in row if seq is not None]
     outside = or_(t.runs.c.key.startswith("api:"), t.runs.c.key.startswith("event:"))
     columns = (
         t.runs.c.seq,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -32,17 +32,17 @@ RUN = tuple(t.runs.c)
 
 _NAMES = tuple(column.name for column in RUN)
 
-STATE = tuple(column for column in t.jobs.c if column.name not in ("definition", "last_skip_id"))
+STATE = tuple(t.jobs.c[field.name] for field in fields(JobState))
 """The columns that `state_of` takes; their names are the fields of JobState."""
 
 
 def run_of(row: Row[Any], payload: Any = None) -> Run:
-    fields: dict[str, Any] = dict(zip(_NAMES, row, strict=False))
-    fields["cause"] = Cause(fields["cause"])
-    fields["status"] = Status(fields["status"])
-    if fields["waits_for"] is not None:
-        fields["waits_for"] = WaitsFor(fields["waits_for"])
-    return Run(payload=payload, **fields)
+    values: dict[str, Any] = dict(zip(_NAMES, row, strict=False))
+    values["cause"] = Cause(values["cause"])
+    values["status"] = Status(values["status"])
+    if values["waits_for"] is not None:
+        values["waits_for"] = WaitsFor(values["waits_for"])
+    return Run(payload=payload, **values)
 
 
 def runs_of(rows: Iterable[Row[Any]]) -> list[Run]:
@@ -67,11 +67,11 @@ def state_of(row: Row[Any]) -> JobState:
 
 
 def node_of(row: Row[Any]) -> Node:
-    fields: dict[str, Any] = dict(row._mapping)
-    lease, served = fields["lease"], fields["queues"]
-    fields["lease"] = None if lease is None else timedelta(seconds=lease)
-    fields["queues"] = None if served is None else tuple(served)
-    return Node(**fields)
+    values: dict[str, Any] = dict(row._mapping)
+    lease, served = values["lease"], values["queues"]
+    values["lease"] = None if lease is None else timedelta(seconds=lease)
+    values["queues"] = None if served is None else tuple(served)
+    return Node(**values)
 
 
 def generation_of(row: Row[Any]) -> Generation:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
 from scheduler.core.ports import Claim, Report, Settlement, Unfinished
@@ -14,7 +14,7 @@ from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.claim import claim as take
 from scheduler.store.insert import insert as add
-from scheduler.store.promote import next_in_line
+from scheduler.store.promote import distinct, next_in_line
 from scheduler.store.promote import promote as wake
 from scheduler.store.rows import RUN, run_of, runs_of, with_payloads
 from scheduler.store.session import Session, chunks
@@ -50,13 +50,12 @@ class SqlRuns:
 
     def orphaned(self, limit: int) -> list[Run]:
         """RUNNING runs of nodes that are dead, stopped or forgotten; without payloads."""
-        query = (
-            select(*RUN)
-            .outerjoin(t.nodes, t.nodes.c.id == t.runs.c.node)
-            .where(t.IS_RUNNING, or_(t.nodes.c.id.is_(None), t.nodes.c.state.in_(("dead", "stopped"))))
-            .order_by(t.runs.c.seq)
-            .limit(limit)
-        )
+        holders = set(self.session.rows(distinct(t.runs.c.node, t.IS_RUNNING)).scalars())
+        alive = select(t.nodes.c.id).where(t.nodes.c.id.in_(holders), t.nodes.c.state.in_(("live", "stopping")))
+        over = holders - set(self.session.rows(alive).scalars()) if holders else set()
+        if not over:
+            return []
+        query = select(*RUN).where(t.IS_RUNNING, t.runs.c.node.in_(over)).order_by(t.runs.c.seq).limit(limit)
         return runs_of(self.session.rows(query))
 
     def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -28,8 +28,11 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     mine = [asked[run.id] for run in known.values() if _holds(run, asked[run.id])]
     session.lock_jobs(known[one.run].job for one in mine)
     _lock_locks(session, {known[one.run].lock for one in mine})
-    current = {run.id: run for run in _runs(session, [one.run for one in mine], lock=True)}
-    mine = [one for one in mine if one.run in current and _holds(current[one.run], one)]
+    current = known
+    if session.kind != "sqlite":
+        # what was read before the rows were locked may be history
+        current = {run.id: run for run in _runs(session, [one.run for one in mine], lock=True)}
+        mine = [one for one in mine if one.run in current and _holds(current[one.run], one)]
     after = [_after(current[one.run], one, now) for one in mine]
     _write_runs(session, after)
     _write_attempts(session, [(current[one.run], one) for one in mine], now)
@@ -172,6 +175,8 @@ class _Record:
     settled_until: datetime | None
     last_failure_at: datetime | None
     consecutive_failures: int
+    last_success_seq: int | None
+    last_failure_seq: int | None
 
     def add(self, run: Run) -> None:
         assert run.finished_at is not None
@@ -180,9 +185,11 @@ class _Record:
             # the instant it was for; a run without one settles what was due when it started
             self.settled_until = _later(self.settled_until, run.scheduled_for or run.started_at)
             self.consecutive_failures = 0
+            self.last_success_seq = run.seq
         else:
             self.last_failure_at = _later(self.last_failure_at, run.finished_at)
             self.consecutive_failures += 1
+            self.last_failure_seq = run.seq
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
@@ -191,7 +198,7 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     return max(one, other)
 
 
-_RECORD = ("last_success_at", "settled_until", "last_failure_at", "consecutive_failures")
+_RECORD = tuple(field.name for field in fields(_Record))
 
 _UPDATE_JOB = (
     update(t.jobs)
@@ -211,8 +218,8 @@ def _write_jobs(session: Session, runs: Sequence[Run]) -> None:
         if run.job in records:
             records[run.job].add(run)
     rows: list[dict[str, Any]] = [
-        {"job": name, **{f"new_{field}": getattr(record, field) for field in _RECORD}}
-        for name, record in sorted(records.items())
+        {"job": job, **{f"new_{name}": getattr(record, name) for name in _RECORD}}
+        for job, record in sorted(records.items())
     ]
     session.write(_UPDATE_JOB, rows)
 

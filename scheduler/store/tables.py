@@ -115,6 +115,9 @@ jobs = Table(
     Column("definition", JsonText, nullable=False),
     # the skip that the next one may extend; NULL as soon as an occurrence got a run
     Column("last_skip_id", Big),
+    # runs that retention leaves alone
+    Column("last_success_seq", Big),
+    Column("last_failure_seq", Big),
     # claims leave jobs that changed after what the node has loaded: almost always none
     Index("jobs_generation", "generation"),
 )
@@ -202,9 +205,10 @@ WAITS_LOCK = and_(runs.c.status == PENDING, runs.c.waits_for == FOR_LOCK)
 WAITS_TIME = and_(runs.c.status == PENDING, runs.c.waits_for == FOR_TIME)
 WAITS_PAUSE = and_(runs.c.status == PENDING, runs.c.waits_for == FOR_PAUSE)
 IN_LINE = and_(READY, runs.c.lock.is_not(None))
+IS_PENDING = runs.c.status == PENDING
 IS_RUNNING = runs.c.status == RUNNING
-PENDING_OCCURRENCE = and_(runs.c.status == PENDING, runs.c.scheduled_for.is_not(None))
-PENDING_OTHER = and_(runs.c.status == PENDING, runs.c.scheduled_for.is_(None))
+PENDING_OCCURRENCE = and_(IS_PENDING, runs.c.scheduled_for.is_not(None))
+PENDING_OTHER = and_(IS_PENDING, runs.c.scheduled_for.is_(None))
 DEAD_LETTER = and_(runs.c.status == FAILED, runs.c.has_payload, runs.c.discarded_at.is_(None))
 
 
@@ -212,6 +216,22 @@ def _partial(name: str, *columns: ColumnElement[object], where: ColumnElement[bo
     Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
+# The order counts: between indexes that look equally good to it, SQLite takes the one that was made last. So the small
+# ones come after the large ones.
+
+# the audit's view: instants that have a run
+Index("runs_occurrence", runs.c.job, runs.c.scheduled_for)
+# a job's run that started last, past any number of waiting ones
+_partial("runs_started", runs.c.job, runs.c.started_at, where=runs.c.started_at.is_not(None))
+# retention, and a job's run that ended last
+_partial("runs_finished", runs.c.job, runs.c.finished_at, where=runs.c.finished_at.is_not(None))
+# failures among millions of completed runs
+_partial("runs_failed", runs.c.seq, where=runs.c.status == FAILED)
+# whose retry is it: for the page of a run
+_partial("runs_retry_of", runs.c.retry_of, where=runs.c.retry_of.is_not(None))
+_partial("runs_dead_letters", runs.c.job, runs.c.seq, where=DEAD_LETTER)
+# waiting runs of a job, as its policies ask for them: occurrences apart from the rest
+_partial("runs_pending", runs.c.job, runs.c.scheduled_for, runs.c.seq, where=IS_PENDING)
 # the candidates of a claim, in the order in which they are claimed, whatever else waits
 _partial("runs_ready", runs.c.queue, runs.c.priority.desc(), runs.c.seq, where=READY)
 # the oldest waiter of a lock, and the skip scan over the locks that are waited for
@@ -222,27 +242,14 @@ _partial("runs_waiting_time", runs.c.not_before, where=WAITS_TIME)
 _partial("runs_waiting_pause", runs.c.job, runs.c.seq, where=WAITS_PAUSE)
 # is somebody before me in the line for this lock?
 _partial("runs_front", runs.c.lock, where=IN_LINE)
-# the backstop: no two runs of one lock, whatever the code does
-_partial("runs_lock_holder", runs.c.lock, where=IS_RUNNING, unique=True)
 # how many run in this queue
 _partial("runs_running_queue", runs.c.queue, where=IS_RUNNING)
 # what a node holds
 _partial("runs_running_node", runs.c.node, where=IS_RUNNING)
-# unfinished runs of a job, as its policies ask for them
+# what of a job is running
 _partial("runs_running_job", runs.c.job, runs.c.seq, where=IS_RUNNING)
-_partial("runs_pending_occurrence", runs.c.job, runs.c.seq, where=PENDING_OCCURRENCE)
-_partial("runs_pending_other", runs.c.job, runs.c.seq, where=PENDING_OTHER)
-# the audit's view: instants that have a run
-_partial("runs_occurrence", runs.c.job, runs.c.scheduled_for, where=runs.c.scheduled_for.is_not(None))
-# a job's run that started last, past any number of waiting ones
-_partial("runs_started", runs.c.job, runs.c.started_at, where=runs.c.started_at.is_not(None))
-# retention, and a job's run that ended last
-_partial("runs_finished", runs.c.job, runs.c.finished_at, where=runs.c.finished_at.is_not(None))
-# failures among millions of completed runs
-_partial("runs_failed", runs.c.seq, where=runs.c.status == FAILED)
-_partial("runs_dead_letters", runs.c.job, runs.c.seq, where=DEAD_LETTER)
-# whose retry is it: for the page of a run
-_partial("runs_retry_of", runs.c.retry_of, where=runs.c.retry_of.is_not(None))
+# the backstop: no two runs of one lock, whatever the code does
+_partial("runs_lock_holder", runs.c.lock, where=IS_RUNNING, unique=True)
 
 # apart from runs, so that claiming and settling do not rewrite them
 payloads = Table(

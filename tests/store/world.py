@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scheduler.core.ids import new_id
-from scheduler.core.model import Cause, JobState, NewRun, Node, Queue, Run, Skip, SkipReason, Status
+from scheduler.core.model import Attempt, Cause, JobState, NewRun, Node, Queue, Run, Skip, SkipReason, Status
 from scheduler.core.ports import Claim, Settlement
 from scheduler.store.store import SqlStore
 
@@ -122,3 +122,15 @@ def get(store: SqlStore, run: str) -> Run:
         found = tx.runs.get(run)
     assert found is not None
     return found
+
+
+def attempts(store: SqlStore, run: str) -> tuple[Attempt, ...]:
+    with store.queries() as queries:
+        detail = queries.run(run)
+    assert detail is not None
+    return detail.attempts
+
+
+def job_state(store: SqlStore, name: str = "job") -> JobState:
+    with store.read() as tx:
+        return tx.jobs.states([name])[name]

@@ -58,6 +58,8 @@ def upgrade() -> None:
         sa.Column("alarm", sa.Text()),
         sa.Column("definition", sa.Text(), nullable=False),
         sa.Column("last_skip_id", Big),
+        sa.Column("last_success_seq", Big),
+        sa.Column("last_failure_seq", Big),
         sa.PrimaryKeyConstraint("name", name="pk_jobs"),
     )
     _partial("jobs_due", "jobs", ["next_due_at"], "enabled AND removed_at IS NULL")
@@ -161,26 +163,25 @@ def upgrade() -> None:
         sa.UniqueConstraint("job", "key", name="uq_runs_job_key"),
         sqlite_autoincrement=True,
     )
-    _partial("runs_dead_letters", "runs", ["job", "seq"], "status = 'FAILED' AND has_payload AND discarded_at IS NULL")
-    _partial("runs_failed", "runs", ["seq"], "status = 'FAILED'")
-    _partial("runs_finished", "runs", ["job", "finished_at"], "finished_at IS NOT NULL")
-    _partial("runs_front", "runs", ["lock"], "status = 'PENDING' AND waits_for IS NULL AND lock IS NOT NULL")
     op.create_index("runs_job", "runs", ["job", "seq"])
-    _partial("runs_lock_holder", "runs", ["lock"], "status = 'RUNNING'", unique=True)
-    _partial("runs_occurrence", "runs", ["job", "scheduled_for"], "scheduled_for IS NOT NULL")
-    _partial("runs_pending_occurrence", "runs", ["job", "seq"], "status = 'PENDING' AND scheduled_for IS NOT NULL")
-    _partial("runs_pending_other", "runs", ["job", "seq"], "status = 'PENDING' AND scheduled_for IS NULL")
+    op.create_index("runs_occurrence", "runs", ["job", "scheduled_for"])
+    _partial("runs_started", "runs", ["job", "started_at"], "started_at IS NOT NULL")
+    _partial("runs_finished", "runs", ["job", "finished_at"], "finished_at IS NOT NULL")
+    _partial("runs_failed", "runs", ["seq"], "status = 'FAILED'")
+    _partial("runs_retry_of", "runs", ["retry_of"], "retry_of IS NOT NULL")
+    _partial("runs_dead_letters", "runs", ["job", "seq"], "status = 'FAILED' AND has_payload AND discarded_at IS NULL")
+    _partial("runs_pending", "runs", ["job", "scheduled_for", "seq"], "status = 'PENDING'")
     _partial(
         "runs_ready", "runs", ["queue", sa.text("priority DESC"), "seq"], "status = 'PENDING' AND waits_for IS NULL"
     )
-    _partial("runs_retry_of", "runs", ["retry_of"], "retry_of IS NOT NULL")
-    _partial("runs_running_job", "runs", ["job", "seq"], "status = 'RUNNING'")
-    _partial("runs_running_node", "runs", ["node"], "status = 'RUNNING'")
-    _partial("runs_running_queue", "runs", ["queue"], "status = 'RUNNING'")
-    _partial("runs_started", "runs", ["job", "started_at"], "started_at IS NOT NULL")
     _partial("runs_waiting_lock", "runs", ["lock", "seq"], "status = 'PENDING' AND waits_for = 'lock'")
-    _partial("runs_waiting_pause", "runs", ["job", "seq"], "status = 'PENDING' AND waits_for = 'pause'")
     _partial("runs_waiting_time", "runs", ["not_before"], "status = 'PENDING' AND waits_for = 'time'")
+    _partial("runs_waiting_pause", "runs", ["job", "seq"], "status = 'PENDING' AND waits_for = 'pause'")
+    _partial("runs_front", "runs", ["lock"], "status = 'PENDING' AND waits_for IS NULL AND lock IS NOT NULL")
+    _partial("runs_running_queue", "runs", ["queue"], "status = 'RUNNING'")
+    _partial("runs_running_node", "runs", ["node"], "status = 'RUNNING'")
+    _partial("runs_running_job", "runs", ["job", "seq"], "status = 'RUNNING'")
+    _partial("runs_lock_holder", "runs", ["lock"], "status = 'RUNNING'", unique=True)
     op.create_table(
         "schedule_versions",
         sa.Column("id", Big, nullable=False),
