@@ -152,7 +152,14 @@ class App:
         self._desk = Desk(store, store, in_force, self._reloader, bus, lambda: self._daemon.poke("worker"))
         self._loops = self._make_loops()
         self._daemon = Daemon(self._loops, clock, self._planner.next_due)
-        self._metrics = Metrics(bus, VERSION, TZDATA_VERSION)
+        self._metrics = Metrics(
+            bus,
+            VERSION,
+            TZDATA_VERSION,
+            configuration=self._configuration,
+            loops=self._loops,
+            broken=lambda: self._invariants.broken,
+        )
         self._web = self._make_web()
 
     def _make_loops(self) -> dict[str, Loop]:
@@ -180,7 +187,7 @@ class App:
             commands=self._desk,
             bus=self._bus,
             now=self._store.now,
-            job=self._in_force.job,
+            configuration=self._configuration,
             version=VERSION,
             node=self.node,
             checks={"loops": self._loops_turn, "database": self._database_answers, "configuration": self._is_newest},
@@ -300,6 +307,9 @@ class App:
 
     def node(self) -> str:
         return self._node
+
+    def _configuration(self) -> Configuration:
+        return self._in_force.current.configuration
 
     def _live_output(self, run: str, attempt: int) -> Output | None:
         if all(live.id != run for live in self._worker.live()):

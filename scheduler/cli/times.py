@@ -10,6 +10,7 @@ from scheduler.core.errors import InvalidInput
 from scheduler.core.instants import parse_instant, relative
 from scheduler.core.zone import zone_of
 
+_UTC = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Zulu", "Etc/Universal", "UCT", "Zulu", "Universal", "Etc/GMT", "GMT"})
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -21,7 +22,9 @@ def local_zone(environ: dict[str, str] | None = None) -> str:
             _, _, name = os.readlink("/etc/localtime").rpartition("zoneinfo/")
         except OSError:
             return "UTC"
-    return name if _zone(name) is not None else "UTC"
+    if name in _UTC or _zone(name) is None:
+        return "UTC"
+    return name
 
 
 def zone_or_utc(name: str | None) -> tuple[tzinfo, str]:

@@ -60,8 +60,9 @@ def configure_logs(style: str, stream: TextIO | None = None, level: int = loggin
 
 
 def log_notices(bus: Bus) -> Callable[[], None]:
-    """Writes every notice on the bus as an event of its name: `run.settled` is `run_settled`. The returned function ends
-    that."""
+    """Writes every notice on the bus as an event of its name: `run.settled` is `run_settled`.
+
+    The returned function ends that."""
     log = structlog.get_logger("notices")
 
     def hear(notice: Notice) -> None:

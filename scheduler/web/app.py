@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from scheduler.core.errors import SchedulerError
-from scheduler.web import control, health, jobs, runs, state
+from scheduler.web import configuration, control, health, jobs, runs, state
 from scheduler.web.answers import Malformed, Problem, problem_of
 from scheduler.web.backend import Backend
 from scheduler.web.guard import Guard
@@ -21,7 +21,7 @@ def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
     """The HTTP face of one daemon. `trusted`: callers were let in by the socket's mode and may act; else they may read,
     addressing this machine by name."""
     app = Starlette(
-        routes=[*health.routes, *state.routes, *jobs.routes, *runs.routes, *control.routes],
+        routes=[*health.routes, *state.routes, *jobs.routes, *runs.routes, *control.routes, *configuration.routes],
         exception_handlers={
             SchedulerError: _scheduler_error,
             HTTPException: _http_error,
@@ -29,6 +29,7 @@ def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
         },
     )
     app.state.backend = backend
+    app.state.trusted = trusted
     app.state.watch = RunWatch(backend.bus)
     app.state.scrapes = CapacityLimiter(1)
     return Guard(app, trusted=trusted)

@@ -9,7 +9,7 @@ from datetime import datetime
 from starlette.requests import Request
 
 from scheduler.core.commands import Commands
-from scheduler.core.model import Job, Output
+from scheduler.core.model import Configuration, Job, Output
 from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
 
@@ -23,7 +23,7 @@ def _nothing_live(run: str, attempt: int) -> Output | None:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """`job` is the definition in force on this node. `live_output` reads what a running attempt of this node has
+    """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
     printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` are sentences about
     this node that `status` must show (a file that was not taken, a generation that cannot be loaded)."""
 
@@ -31,13 +31,18 @@ class Backend:
     commands: Commands
     bus: Bus
     now: Callable[[], datetime]
-    job: Callable[[str], Job | None]
+    configuration: Callable[[], Configuration | None]
     version: str
     node: Callable[[], str]
     checks: Mapping[str, Check] = field(default_factory=dict)
     metrics: Callable[[], bytes] = lambda: b""
     live_output: Callable[[str, int], Output | None] = _nothing_live
     remarks: Callable[[], list[str]] = list
+
+    def job(self, name: str) -> Job | None:
+        """The definition in force on this node."""
+        configuration = self.configuration()
+        return None if configuration is None else configuration.jobs.get(name)
 
 
 def backend_of(request: Request) -> Backend:

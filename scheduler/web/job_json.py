@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from scheduler.core.excuses import excuses
 from scheduler.core.explain import note
 from scheduler.core.model import Job, Pause
-from scheduler.core.policy import excuses
 from scheduler.core.queries import JobView
 from scheduler.web.present import Shown, pause_json, run_json, skip_json, when
 

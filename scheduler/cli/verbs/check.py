@@ -1,0 +1,76 @@
+"""`schedctl check`: a jobs.yaml, all errors at once; offline."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scheduler.cli.surface import Surface
+from scheduler.cli.verb import verb
+
+
+def jobs_file(surface: Surface, given: str | None) -> str:
+    """The file that is meant: the given one, SCHEDULER_CONFIG, or jobs.yaml."""
+    return given or surface.environ.get("SCHEDULER_CONFIG") or "jobs.yaml"
+
+
+@verb("schedctl check", "schedctl check jobs.d --strict", "generate-jobs | schedctl check -")
+@click.argument("file", required=False)
+@click.option("--strict", is_flag=True, help="Warnings count as errors, missing secrets too.")
+def check(surface: Surface, file: str | None, strict: bool) -> int:
+    """Checks FILE (default: SCHEDULER_CONFIG, else jobs.yaml; a folder; - for stdin) without a daemon.
+
+    Exit 1 if it cannot be used."""
+    from scheduler.config.check import check as check_source
+    from scheduler.config.sources import Disk, Source, Stored
+
+    name = jobs_file(surface, file)
+    source: Source = Disk(name)
+    if name == "-":
+        raw = sys.stdin.buffer.read()
+        source = Stored({"stdin": raw.decode("utf-8", "surrogateescape")}, "stdin")
+    report = check_source(source, surface.now(), environ=surface.environ)
+    good = report.good(strict=strict)
+    data = {
+        "good": good,
+        "hash": None if report.configuration is None else report.configuration.hash,
+        "jobs": None if report.configuration is None else len(report.configuration.jobs),
+        "errors": [_problem(one) for one in report.errors],
+        "warnings": [_problem(one) for one in report.warnings],
+    }
+    if surface.structured(data, [str(one) for one in report.errors]):
+        return 0 if good else 1
+    for one in report.errors:
+        surface.out(str(one))
+    for one in report.warnings:
+        surface.out(f"warning: {one}")
+    if report.configuration is None:
+        count = len(report.errors)
+        surface.say(f"✗ {count} {'error' if count == 1 else 'errors'}. Nothing was changed.")
+        surface.then(f"correct {_place(report.errors[0])}, then schedctl check" + (f" {file}" if file else ""))
+        return 1
+    said = f", {len(report.warnings)} warnings" if report.warnings else ""
+    mark = "✓" if good else "✗"
+    surface.say(f"{mark} {len(report.configuration.jobs)} jobs{said}  (hash {report.configuration.hash[:12]})")
+    surface.then("schedctl diff" + (f" {file}" if file and Path(file).exists() else ""))
+    return 0 if good else 1
+
+
+def _problem(problem: Any) -> dict[str, Any]:
+    from scheduler.config.problem import path_text
+
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "path": path_text(problem.path),
+        "reason": problem.reason,
+        "hint": problem.hint,
+    }
+
+
+def _place(problem: Any) -> str:
+    return f"{problem.file}:{problem.line}" if problem.line else str(problem.file)

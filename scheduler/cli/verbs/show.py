@@ -1,0 +1,56 @@
+"""`schedctl show`: effective values, each with the place that gave it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scheduler.cli.surface import Surface
+from scheduler.cli.table import Column
+from scheduler.cli.verb import verb
+from scheduler.cli.verbs.describe import written
+from scheduler.core.errors import NotFound
+
+Shown = dict[str, Any]
+
+
+@verb("schedctl show", "schedctl show weekly-report", "schedctl show --file jobs.yaml weekly-report")
+@click.argument("job", required=False)
+@click.option("--file", metavar="FILE", help="Of a file instead of what the daemon has in force; needs no daemon.")
+@click.option("--no-defaults", is_flag=True, help="Only what somebody wrote.")
+def show(surface: Surface, job: str | None, file: str | None, no_defaults: bool) -> int:
+    """Shows the values of JOB (default: of all jobs) as they are in force, and where each was written."""
+    if file is None:
+        values = surface.daemon.get("/v1/effective", {"job": job})["values"]
+    else:
+        values = _of_file(surface, file, job)
+    if no_defaults:
+        values = [one for one in values if not one["where"].startswith("(")]
+    if surface.structured(_by_job(values), dict.fromkeys(one["job"] for one in values)):
+        return 0
+    columns = [Column("JOB", 10), Column("KEY"), Column("VALUE", 20), Column("WHERE", 10)]
+    rows = [[one["job"], one["key"], written(one["value"]), one["where"]] for one in values]
+    if job is not None:
+        columns, rows = columns[1:], [row[1:] for row in rows]
+    surface.table(columns, rows)
+    surface.then(f"schedctl describe {job}" if job else "schedctl show JOB")
+    return 0
+
+
+def _of_file(surface: Surface, file: str, job: str | None) -> list[Shown]:
+    from scheduler.config.load import load
+    from scheduler.config.show import show as effective
+    from scheduler.config.sources import Disk
+
+    loaded = load(Disk(file), environ=surface.environ)
+    if job is not None and job not in loaded.configuration.jobs:
+        raise NotFound(f"{file} has no job `{job}`", hint=f"it has {', '.join(list(loaded.configuration.jobs)[:10])}")
+    return [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in effective(loaded, job)]
+
+
+def _by_job(values: list[Shown]) -> dict[str, dict[str, Shown]]:
+    found: dict[str, dict[str, Shown]] = {}
+    for one in values:
+        found.setdefault(one["job"], {})[one["key"]] = {"value": one["value"], "where": one["where"]}
+    return found

@@ -1,0 +1,48 @@
+"""The configuration that this node has in force: its texts, and its values with the places that gave them."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from scheduler.config.load import load
+from scheduler.config.show import show
+from scheduler.config.sources import Stored
+from scheduler.core.errors import NotFound, Refused, Unavailable
+from scheduler.core.model import Configuration
+from scheduler.web.answers import Answer
+from scheduler.web.backend import backend_of
+from scheduler.web.inputs import query_text
+
+
+def configuration(request: Request) -> Answer:
+    """Hash and texts, as they were read. Only for those who may act: people write all kinds of things into files."""
+    if not request.app.state.trusted:
+        raise Refused("the texts of the configuration are only shown on the Unix socket")
+    found = _in_force(request)
+    return Answer({"hash": found.hash, "files": dict(found.files)})
+
+
+def effective(request: Request) -> Answer:
+    """Every value of `?job=` (default: all jobs), with `file:line`, or `(default)`."""
+    found = _in_force(request)
+    job = query_text(request, "job") or None
+    if job is not None and job not in found.jobs:
+        raise NotFound(f"no job is named `{job}`", hint="schedctl list shows all jobs")
+    values = show(load(Stored(found.files)), job)
+    return Answer(
+        {"values": [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in values]}
+    )
+
+
+def _in_force(request: Request) -> Configuration:
+    found = backend_of(request).configuration()
+    if found is None:
+        raise Unavailable("no configuration is in force yet", hint="try again in a moment")
+    return found
+
+
+routes = [
+    Route("/v1/configuration", configuration, methods=["GET"]),
+    Route("/v1/effective", effective, methods=["GET"]),
+]
