@@ -46,9 +46,13 @@ def follow(surface: Surface, run: str, *, attempt: int | None = None, deadline: 
                 surface.say(f"— attempt {seen['attempt']} —")
                 shown, offset = seen["attempt"], 0
                 continue
-            if seen["status"] == "PENDING" and told != waits(seen):
-                told = waits(seen)
-                surface.say(f"{seen['short_id']}: {told}")
+            word = seen["waits_for"] or "ready"
+            if seen["status"] == "PENDING" and told == f"{word}?":
+                surface.say(f"{seen['short_id']}: {waits(seen, surface.now())}")
+                told = word
+            elif seen["status"] == "PENDING" and told != word:
+                # Most waiting is over at the next look and not worth a line.
+                told = f"{word}?"
         if deadline is not None and time.monotonic() >= deadline:
             raise WaitedTooLong
         if not body:

@@ -23,7 +23,7 @@ _BY_CAUSE = {
 }
 
 
-def result_of(run: Shown) -> str:
+def result_of(run: Shown, now: datetime) -> str:
     """How it ended, or what it does now: `ok`, `exit 1`, `killed (SIGKILL)`, `running 40 %`, `waits for lock x`."""
     status, reason = run["status"], run["reason"]
     if status == "COMPLETED":
@@ -32,7 +32,7 @@ def result_of(run: Shown) -> str:
         progress = run.get("progress")
         return "running" if progress is None else f"running {progress:.0f} %"
     if status == "PENDING":
-        return waits(run)
+        return waits(run, now)
     if status == "CANCELED":
         return "canceled"
     if status == "SKIPPED":
@@ -50,20 +50,22 @@ def failure(run: Shown) -> str:
     return {"timeout": "timed out", "lost": "lost with its node", "spawn": "could not start"}.get(reason, reason)
 
 
-def waits(run: Shown) -> str:
+def waits(run: Shown, now: datetime) -> str:
     """What a PENDING run waits for."""
     waiting = run.get("waiting")
     if not waiting:
         word = run.get("waits_for")
-        return f"waits for {word}" if word else "ready"
+        if word == "time":
+            return f"{'retries' if run['attempt'] else 'starts'} {ago(run['not_before'], now)}"
+        return {"lock": "waits for its lock", "pause": "waits: paused"}.get(word or "", "ready")
     if waiting["kind"] == "lock":
         holder = f", held by {waiting['holder_run'][-8:]}" if waiting["holder_run"] else ""
-        return f"waiting for lock {waiting['lock']}{holder}"
+        return f"waits for lock {waiting['lock']}{holder}"
     if waiting["kind"] == "pause":
-        return "waits: the job is paused"
+        return "waits: paused"
     if waiting["kind"] == "time":
-        return f"retries at {waiting['until']}" if run["attempt"] else f"waits until {waiting['until']}"
-    return f"ready, {waiting['ahead']} before it in queue {waiting['queue']}"
+        return f"{'retries' if run['attempt'] else 'starts'} {ago(waiting['until'], now)}"
+    return f"ready, {waiting['ahead']} before it in queue {waiting['queue']}" if waiting["ahead"] else "ready"
 
 
 def cause_of(entry: Shown) -> str:

@@ -11,12 +11,13 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.text import width
 from scheduler.cli.times import both, zone_or_utc
 from scheduler.cli.verb import verb
-from scheduler.cli.verbs.next_times import time_row
+from scheduler.cli.verbs.next_times import time_rows
 from scheduler.cli.verbs.runs import show as show_runs
 from scheduler.cli.words import pause_of, result_of, skip_of
 
 Shown = dict[str, Any]
 
+ACTIONS = ("command", "http", "call", "compensate")
 LABEL = 14
 """Columns of the labels on the left."""
 
@@ -35,9 +36,7 @@ def describe(surface: Surface, job: str, following: int, recent: int) -> int:
     if found["recent"]:
         surface.out("\nLast runs")
         show_runs(surface, found["recent"], with_job=False, zone=found["timezone"])
-    surface.out("\nDefinition")
-    for key, value in found["definition"].items():
-        _line(surface, f"  {key}", written(value))
+    _definition(surface, found["definition"])
     surface.then(_next(found))
     return 0
 
@@ -58,7 +57,7 @@ def _head(surface: Surface, job: Shown) -> None:
         times = f", {job['consecutive_failures']} in a row" if job["consecutive_failures"] else ""
         _line(surface, "Last failure", both(job["last_failure_at"], zone, now) + times)
     for run in job["running"]:
-        text = f"{run['short_id']} since {both(run['started_at'], zone, now)}, {result_of(run)}"
+        text = f"{run['short_id']} since {both(run['started_at'], zone, now)}, {result_of(run, now)}"
         _line(surface, "Running", text + (f": {run['message']}" if run["message"] else ""))
     if job["waiting"]:
         _line(surface, "Waiting", f"{job['waiting']} runs")
@@ -97,9 +96,18 @@ def _times(surface: Surface, job: Shown) -> None:
         return
     zone = zone_or_utc(job["timezone"])[1]
     surface.out(f"\nNext times ({zone}, UTC)")
-    rows = [time_row(one, zone, surface.now()) for one in job["next"]]
-    for local, utc, left, remark in rows:
+    for local, utc, left, remark in time_rows(job["next"], surface.now(), zone):
         surface.out(f"  {local}  {utc}  {left}" + (f"  {remark}" if remark else ""))
+
+
+def _definition(surface: Surface, definition: Shown) -> None:
+    """What it does and its policies; what says nothing (no value, an empty list) is left out."""
+    surface.out("\nDefinition")
+    said = {key: value for key, value in definition.items() if key != "description" and value not in (None, "", [], {})}
+    first = [key for key in ("schedule", "timezone", "day_match", *ACTIONS) if key in said]
+    size = max(map(width, said), default=0) + 4
+    for key in dict.fromkeys([*first, *said]):
+        _line(surface, f"  {key}", written(said[key]), size)
 
 
 def written(value: Any) -> str:
@@ -115,9 +123,8 @@ def written(value: Any) -> str:
     return str(value)
 
 
-def _line(surface: Surface, label: str, text: str) -> None:
+def _line(surface: Surface, label: str, text: str, size: int = LABEL) -> None:
     """A labelled line, folded at the terminal's width."""
-    size = max(LABEL, width(label) + 2)
     total = surface.columns
     lines = [text] if total is None else fold(text, max(20, total - size))
     for index, line in enumerate(lines):

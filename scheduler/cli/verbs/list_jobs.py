@@ -15,16 +15,6 @@ from scheduler.core.instants import relative
 
 Shown = dict[str, Any]
 
-COLUMNS = [
-    Column("JOB", 12),
-    Column("NEXT", 9, spare=2),
-    Column("LEFT"),
-    Column("LAST", spare=1),
-    Column("RESULT", 8),
-    Column("TOOK", spare=3),
-    Column("STATE", 8),
-]
-
 
 @verb("schedctl list", "schedctl list report", "schedctl list --failing -o name", name="list")
 @click.argument("text", required=False, default="")
@@ -51,22 +41,34 @@ def list_jobs(
             "schedctl list" if text or wanted or team or tag else "schedctl show; edit jobs.yaml; schedctl reload"
         )
         return 0
-    surface.table(COLUMNS, [_row(job, surface) for job in jobs], [job["state"] for job in jobs])
+    zones = {job["timezone"] for job in jobs if job["timezone"]}
+    title = f"NEXT ({next(iter(zones))})" if len(zones) == 1 else "NEXT"
+    columns = [
+        Column("JOB", 12),
+        Column(title, 9, spare=2),
+        Column("LEFT"),
+        Column("LAST", spare=1),
+        Column("RESULT", 8),
+        Column("TOOK", spare=3),
+        Column("STATE", 8),
+    ]
+    rows = [_row(job, surface, with_zone=len(zones) > 1) for job in jobs]
+    surface.table(columns, rows, [job["state"] for job in jobs])
     surface.say(_sum(jobs))
     worst = next((job for job in jobs if job["state"] in ("alarm", "missed", "failing", "late")), None)
     surface.then(f"schedctl describe {(worst or jobs[0])['name']}")
     return 0
 
 
-def _row(job: Shown, surface: Surface) -> tuple[str, ...]:
+def _row(job: Shown, surface: Surface, *, with_zone: bool) -> tuple[str, ...]:
     now, zone, last = surface.now(), job["timezone"], job["last"]
     coming = read(job["next_run_at"]) if job["enabled"] else None
     return (
         job["name"],
-        "-" if coming is None else absolute(coming, zone, now),
+        "-" if coming is None else absolute(coming, zone, now, with_zone=with_zone),
         "-" if coming is None else relative(coming, now=now),
         "never" if last is None else ago(last["started_at"], now),
-        "-" if last is None else result_of(last),
+        "-" if last is None else result_of(last, now),
         "-" if last is None else run_took(last, now),
         _state(job, surface),
     )

@@ -44,7 +44,9 @@ def logs(surface: Surface, run: str, follow: bool, attempt: int | None, last: bo
         surface.say("(it has printed nothing)")
     took = run_took(seen, surface.now())
     error = f": {seen['error']}" if seen["error"] and seen["status"] != "COMPLETED" else ""
-    surface.say(f"{seen['status']}, {result_of(seen)}{error}" + (f" after {took}" if took != "-" else ""))
+    surface.say(
+        f"{seen['status']}, {result_of(seen, surface.now())}{error}" + (f" after {took}" if took != "-" else "")
+    )
     if seen["status"] in ("RUNNING", "PENDING"):
         surface.then(f"schedctl logs -f {seen['short_id']}")
     elif seen["status"] == "FAILED":

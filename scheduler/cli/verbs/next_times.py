@@ -21,6 +21,8 @@ from scheduler.core.zone import zone_of
 if TYPE_CHECKING:
     from scheduler.core.schedule import Schedule
 
+Shown = dict[str, Any]
+
 MOST = 100_000
 _STEP = timedelta(days=200 * 366)
 _TICK = timedelta(microseconds=1)
@@ -99,7 +101,7 @@ def _of_cron(
     if surface.structured(found, [str(one["utc"]) for one in found]):
         return 0
     columns = [Column(f"TIME ({zone})"), Column("UTC"), Column("LEFT", spare=1), Column("NOTE", 12)]
-    surface.table(columns, [time_row(one, zone, now) for one in found])
+    surface.table(columns, time_rows(found, now, zone))
     surface.then(f'schedctl explain "{cron[0]}" --timezone {zone}')
     return 0
 
@@ -128,17 +130,26 @@ def _of_jobs(surface: Surface, jobs: tuple[str, ...], after: datetime, now: date
         surface.then(f"schedctl describe {jobs[0]}" if jobs else "schedctl list")
         return 0
     columns = [Column("JOB", 12), Column("TIME"), Column("UTC", spare=2), Column("LEFT", spare=1), Column("NOTE", 12)]
-    surface.table(columns, [[one["job"], *time_row(one, one["zone"], now)] for one in found])
+    rows = [[one["job"], *row] for one, row in zip(found, time_rows(found, now), strict=True)]
+    surface.table(columns, rows)
     surface.then(f"schedctl describe {found[0]['job']}")
     return 0
 
 
-def time_row(one: dict[str, Any], zone: str, now: datetime) -> list[str]:
+def time_rows(found: list[Shown], now: datetime, zone: str | None = None) -> list[list[str]]:
+    """Local time with its offset, UTC, distance and remarks; seconds only if any of them has seconds."""
+    seconds = any(not one["utc"].endswith(":00Z") for one in found)
+    return [_time_row(one, zone or one["zone"], now, "%H:%M:%S" if seconds else "%H:%M") for one in found]
+
+
+def _time_row(one: Shown, zone: str, now: datetime, clock: str) -> list[str]:
     instant = read(one["utc"])
     assert instant is not None
     local = instant.astimezone(zone_or_utc(zone)[0])
-    shown = f"{local:%a %Y-%m-%d %H:%M:%S}".removesuffix(":00")
-    offset = f"{local:%z}"
     remark = "; ".join(text for text in (one.get("excused") and f"will not run: {one['excused']}", one["note"]) if text)
-    utc = f"{instant:%m-%d %H:%M:%S}".removesuffix(":00")
-    return [f"{shown} {offset}", f"{utc}Z", relative(instant, now=now), remark]
+    return [
+        f"{local:%a %Y-%m-%d} {local:{clock}} {local:%z}",
+        f"{instant:%m-%d {clock}}Z",
+        relative(instant, now=now),
+        remark,
+    ]

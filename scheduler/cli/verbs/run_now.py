@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def run_now(
         if surface.structured(made, [run]):
             return 0
         surface.out(run)
-        surface.say(f"{job}: {_accepted(made)}")
+        surface.say(f"{job}: {_accepted(made, surface.now())}")
         surface.then(f"schedctl logs -f {short}")
         return 0
     return _wait(surface, run, short, deadline)
@@ -86,7 +87,7 @@ def _wait(surface: Surface, run: str, short: str, deadline: float | None) -> int
     mark = "✓" if good else "✗"
     error = f": {seen['error']}" if seen["error"] and not good else ""
     words = surface.style(seen["status"], f"{mark} {seen['status']}")
-    surface.say(f"{words}, {result_of(seen)}{error}, {run_took(seen, surface.now())}")
+    surface.say(f"{words}, {result_of(seen, surface.now())}{error}, {run_took(seen, surface.now())}")
     return 0 if good else 1
 
 
@@ -105,12 +106,12 @@ def read_payload(text: str) -> Any:
         raise click.UsageError(f"--payload is not JSON: {error}; text needs quotes inside: '\"text\"'") from None
 
 
-def _accepted(made: dict[str, Any]) -> str:
+def _accepted(made: dict[str, Any], now: datetime) -> str:
     if not made["new"]:
         return f"this key has made this run before; it is {made['status']}"
     if made["waiting"] is None:
         return "accepted"
-    return f"accepted, {waits({'waiting': made['waiting'], 'attempt': 0})}"
+    return f"accepted, {waits({'waiting': made['waiting'], 'attempt': 0}, now)}"
 
 
 def _deadline(timeout: str | None) -> float | None:

@@ -104,7 +104,7 @@ def _row(surface: Surface, entry: Shown, zone: str) -> list[str]:
         return ["-", entry["job"], time, "SKIPPED", "-", "-", skip_of(entry, zone, now), "schedule"]
     shown = read(entry["started_at"] or entry["scheduled_for"] or entry["created_at"])
     assert shown is not None
-    result = result_of(entry)
+    result = result_of(entry, now)
     if entry["error"] and entry["status"] in ("FAILED", "PENDING"):
         result += f": {entry['error']}"
     elif entry["message"] and entry["status"] in ("RUNNING", "COMPLETED"):
