@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import pytest
 from scheduler.supervisor import linux
 from scheduler.supervisor.sweep import sweep
 from tests.supervisor.harness import alive, token, wait_until
+
+# A sweep looks at the whole machine, so that tests in other processes must not share these.
+RUN, OTHER = str(uuid.uuid4()), str(uuid.uuid4())
 
 
 class Started:
@@ -49,13 +53,13 @@ def ready(mark: str, count: int) -> None:
 
 def test_only_processes_of_the_runs_are_ended(start: Started) -> None:
     ours, others = token(), token()
-    start("run-1", f"exec sleep {ours}")
-    start("run-1", f"env -u SCHED_RUN_ID sleep {ours} & wait")
-    start("run-2", f"exec sleep {others}")
+    start(RUN, f"exec sleep {ours}")
+    start(RUN, f"env -u SCHED_RUN_ID sleep {ours} & wait")
+    start(OTHER, f"exec sleep {others}")
     start(None, f"exec sleep {others}")
     ready(ours, 2)
     ready(others, 2)
-    ended = sweep({"run-1": time.time() - 30}, since=since())
+    ended = sweep({RUN: time.time() - 30}, since=since())
     assert ended == 3
     assert alive(ours) == []
     assert len(alive(others)) == 2
@@ -63,19 +67,19 @@ def test_only_processes_of_the_runs_are_ended(start: Started) -> None:
 
 def test_what_ignores_term_is_killed(start: Started) -> None:
     mark = token()
-    start("run-1", f"trap '' TERM; sleep {mark} & wait")
+    start(RUN, f"trap '' TERM; sleep {mark} & wait")
     ready(mark, 1)
-    assert sweep({"run-1": time.time() - 30}, since=since(), kill_after=0.3) >= 1
+    assert sweep({RUN: time.time() - 30}, since=since(), kill_after=0.3) >= 1
     assert alive(mark) == []
 
 
 def test_what_is_older_than_its_run_or_than_the_former_daemon_is_not_of_it(start: Started) -> None:
     mark = token()
-    start("run-1", f"exec sleep {mark}")
+    start(RUN, f"exec sleep {mark}")
     ready(mark, 1)
-    assert sweep({"run-1": time.time() + 60}, since=since()) == 0
-    assert sweep({"run-1": time.time() - 30}, since=linux.boottime() + 60) == 0
-    assert sweep({"run-1": time.time() - 30}, since=None) == 0
+    assert sweep({RUN: time.time() + 60}, since=since()) == 0
+    assert sweep({RUN: time.time() - 30}, since=linux.boottime() + 60) == 0
+    assert sweep({RUN: time.time() - 30}, since=None) == 0
     assert sweep({}, since=since()) == 0
     assert len(alive(mark)) == 1
 
@@ -83,23 +87,23 @@ def test_what_is_older_than_its_run_or_than_the_former_daemon_is_not_of_it(start
 @pytest.mark.skipif(os.geteuid() != 0, reason="NEEDS ROOT: another user's process is needed")
 def test_other_users_are_left_alone_unless_named(start: Started) -> None:
     mark = token()
-    start("run-1", f"exec setpriv --reuid 65534 --clear-groups sleep {mark}")
+    start(RUN, f"exec setpriv --reuid 65534 --clear-groups sleep {mark}")
     ready(mark, 1)
-    assert sweep({"run-1": time.time() - 30}, since=since()) == 0
-    assert sweep({"run-1": time.time() - 30}, since=since(), users=[65534]) == 1
+    assert sweep({RUN: time.time() - 30}, since=since()) == 0
+    assert sweep({RUN: time.time() - 30}, since=since(), users=[65534]) == 1
     assert alive(mark) == []
 
 
 def test_a_daemon_inside_a_run_does_not_end_itself() -> None:
     text = (
-        "import sys, time; sys.path.insert(0, sys.argv[1])\n"
+        "import os, sys, time; sys.path.insert(0, sys.argv[1])\n"
         "from scheduler.supervisor.sweep import sweep\n"
-        "print(sweep({'run-1': time.time() - 60}, since=0.0))"
+        "print(sweep({os.environ['SCHED_RUN_ID']: time.time() - 60}, since=0.0))"
     )
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", text, root],
-        env={"SCHED_RUN_ID": "run-1", "PATH": os.environ["PATH"]},
+        env={"SCHED_RUN_ID": RUN, "PATH": os.environ["PATH"]},
         stdout=subprocess.PIPE,
         check=True,
     )
