@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from scheduler import executors
@@ -47,16 +47,6 @@ def discover() -> dict[str, type[ActionExecutor]]:
     return found
 
 
-class Executors:
-    """One executor of every kind. `by_kind` is what the engine gets; call `tick` about once a second."""
-
-    def __init__(self, context: Context) -> None:
-        self._all = {kind: make(context) for kind, make in discover().items()}
-        self.by_kind: Mapping[str, Executor] = dict(self._all)
-
-    def tick(self, now: float) -> int:
-        return sum(one.tick(now) for one in self._all.values())
-
-    def close(self) -> None:
-        for one in self._all.values():
-            one.close()
+def create_executors(context: Context) -> dict[str, ActionExecutor]:
+    """One executor of every kind, by kind."""
+    return {kind: make(context) for kind, make in discover().items()}

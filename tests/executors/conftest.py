@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.children import SupervisedChildren
-from scheduler.supervisor.client import SupervisorClient
+from scheduler.supervisor.owner import Owner
+from scheduler.supervisor.state import StateLock
 from tests.executors.harness import NODE, Bench
 from tests.executors.server import Server
 
 
 @pytest.fixture(scope="session")
-def children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SupervisedChildren]:
+def children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
     """One supervisor for all tests of this process; each test has runs of its own."""
-    made = SupervisedChildren()
-    client = SupervisorClient(NODE, tmp_path_factory.mktemp("supervisor"), made.hear).open()
-    client.trust(None, None)
-    made.use(client)
-    yield made
-    assert client.close()
-    made.close()
+    lock = StateLock.acquire(tmp_path_factory.mktemp("supervisor"))
+    owner = Owner(lock, NODE, lambda: None)
+    owner.open()
+    owner.trust(None, None)
+    yield owner
+    assert owner.close()
+    lock.release()
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def environ() -> dict[str, str]:
 
 
 @pytest.fixture
-def bench(children: SupervisedChildren, tmp_path: Path, environ: dict[str, str]) -> Iterator[Bench]:
+def bench(children: Owner, tmp_path: Path, environ: dict[str, str]) -> Iterator[Bench]:
     made = Bench(children, tmp_path, environ)
     yield made
     made.close()

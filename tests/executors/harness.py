@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scheduler.children import SupervisedChildren
+from scheduler.core.children import Children
 from scheduler.core.ids import new_id
 from scheduler.core.model import Action, Cause, Child, Job, Limits, Run, Secret, Status
 from scheduler.core.outcome import Failed, Outcome, Succeeded
@@ -20,7 +20,7 @@ from scheduler.core.ports import Launch
 from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
-from scheduler.executors.registry import Executors
+from scheduler.executors.registry import create_executors
 
 PATIENCE = 30.0
 """Seconds after which something that should happen counts as not happening."""
@@ -62,7 +62,7 @@ class Going:
         return (output.head + output.tail).decode("utf-8", "replace")
 
     def end(self, why: str) -> None:
-        self.bench.executors.by_kind[self.launch.job.action.kind].end(self.launch.run.id, why)
+        self.bench.executors[self.launch.job.action.kind].end(self.launch.run.id, why)
 
     def until_output(self, text: str) -> None:
         until(lambda: text in self.output(), f"output with {text!r}")
@@ -71,13 +71,13 @@ class Going:
 class Bench:
     """Executors of all kinds over one supervisor; `environ` stands for the daemon's environment."""
 
-    def __init__(self, children: SupervisedChildren, state: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, children: Children, state: Path, environ: Mapping[str, str]) -> None:
         self.children = children
         self.state = state
         self.environ = dict(environ)
         self.records = AttemptRecords(state, self.environ)
         self.context = Context(children, self.records, self.environ, slots=16, workdir=str(state))
-        self.executors = Executors(self.context)
+        self.executors = create_executors(self.context)
         self.preparation = Preparation(self.records, self.environ)
 
     def job(self, kind: str, options: Mapping[str, Any], **changes: Any) -> Job:
@@ -97,17 +97,18 @@ class Bench:
         self, kind: str, options: Mapping[str, Any], *, run: Mapping[str, Any] | None = None, **job: Any
     ) -> Going:
         made = self.job(kind, options, **job)
-        launch = self.preparation.prepare(make_run(made.name, **(run or {})), made)
+        launch = self.preparation.prepare(make_run(made.name, **(run or {})), made, None)
         assert isinstance(launch, Launch), launch
         going = Going(self, launch)
-        self.executors.by_kind[kind].start(launch, going.done)
+        self.executors[kind].start(launch, going.done)
         return going
 
     def run(self, kind: str, options: Mapping[str, Any], **how: Any) -> Outcome:
         return self.start(kind, options, **how).outcome()
 
     def close(self) -> None:
-        self.executors.close()
+        for executor in self.executors.values():
+            executor.close()
 
 
 def make_run(job: str, **changes: Any) -> Run:
@@ -151,6 +152,18 @@ def alive(marker: str) -> list[int]:
             continue
         if marker.encode() in text:
             found.append(int(name))
+    return found
+
+
+def living_in(directory: Path) -> list[int]:
+    """Processes whose current directory this is."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.readlink(f"/proc/{name}/cwd") == str(directory):
+                found.append(int(name))
+        except OSError:
+            continue
     return found
 
 

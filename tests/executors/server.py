@@ -38,7 +38,7 @@ class Server:
 
     def __init__(self) -> None:
         self.answers: dict[str, Answers] = {}
-        self.handlers: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
+        self.handlers: dict[str, Callable[[Any], None]] = {}
         self.asked: list[Asked] = []
         self.gone = threading.Event()
         self.release = threading.Event()
@@ -82,10 +82,11 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            body = b""
 
             def answer(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
-                body = self.rfile.read(length)
+                body = self.body = self.rfile.read(length)
                 asked = Asked(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
                 with server._lock:
                     server.asked.append(asked)

@@ -26,7 +26,9 @@ class Preparation:
         self._environ = environ
 
     def prepare(self, run: Run, job: Job, state: JobState | None) -> Launch | Failed | Snoozed:
-        """`state` tells the job's last success and its deadline. The launch; Failed(spawn) that names a missing secret or user; Snoozed when the disk takes nothing."""
+        """The launch; Failed(spawn) that names a missing secret or user; Snoozed when the disk takes nothing.
+
+        `state` tells the job's last success and its deadline."""
         try:
             secrets = read_secrets(job.child.secrets, self._environ)
             workspace = self._records.begin(run, job, secrets)

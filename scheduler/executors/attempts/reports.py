@@ -14,6 +14,7 @@ LINE_LIMIT = 64 * 1024
 """Bytes of a line; one that carries a result may have `RESULT_LIMIT`."""
 MESSAGE_LIMIT = 1000
 """Characters of a message; the rest is cut off."""
+_LONGEST_LINE = RESULT_LIMIT + 1024
 _CHUNK = 64 * 1024
 _AT_ONCE = 4 * 1024 * 1024
 
@@ -70,13 +71,13 @@ class ReportReader:
             *lines, rest = (self._partial + chunk).split(b"\n")
             for line in lines:
                 self._line(line)
-            if len(rest) > RESULT_LIMIT + 1024:
+            if len(rest) > _LONGEST_LINE:
                 self._overlong, rest = True, b""
             self._partial = rest
 
     def _line(self, line: bytes) -> None:
         try:
-            if self._overlong:
+            if self._overlong or len(line) > _LONGEST_LINE:
                 self._overlong = False
                 raise ValueError("a line longer than 256 KiB")
             if line.strip():

@@ -25,6 +25,7 @@ from scheduler.executors.workers.function import (
 from scheduler.executors.workers.wire import Message, Unpacker, pack
 
 _PR_SET_CHILD_SUBREAPER = 36
+_ENDING = 0.1  # seconds
 
 
 class CallWorker:
@@ -66,8 +67,8 @@ class CallWorker:
             for stream in (*self._streams, sys.stdout, sys.stderr):
                 _flush(stream)
         self._stamps = source_stamps(self._stamps)
-        threads = len([one for one in threading.enumerate() if one is not threading.main_thread()])
-        return {"run": order["run"], "threads": threads, "processes": len(_children()), **answer}
+        threads, processes = _left()
+        return {"run": order["run"], "threads": threads, "processes": processes, **answer}
 
     @contextmanager
     def _surroundings(self, order: Message) -> Iterator[None]:
@@ -122,6 +123,16 @@ def _flush(stream: object) -> None:
         stream.flush()  # type: ignore[attr-defined]
     except (AttributeError, OSError, ValueError):
         return
+
+
+def _left() -> tuple[int, int]:
+    """Threads and processes that the run did not end; those that are just ending are waited for."""
+    until = time.monotonic() + _ENDING
+    while True:
+        left = threading.active_count() - 1, len(_children())
+        if left == (0, 0) or time.monotonic() > until:
+            return left
+        time.sleep(0.005)
 
 
 def _children() -> list[int]:

@@ -116,7 +116,9 @@ class Channels:
         self._nudge()
 
     def close(self) -> None:
-        """Stop serving and close every channel's socket."""
+        """Stop serving and close every channel's socket; once is enough."""
+        if self._stopping:
+            return
         self._stopping = True
         self._nudge()
         if self._thread is not None:

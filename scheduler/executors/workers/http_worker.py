@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
@@ -49,25 +50,25 @@ async def _serve(channel: socket.socket) -> None:
     loop.set_default_executor(ThreadPoolExecutor(_NAME_LOOKUPS))
     reader, writer = await asyncio.open_connection(sock=channel)
     client = _client()
-    tasks: dict[str, asyncio.Task[None]] = {}
+    tasks: dict[str, asyncio.Task[Message]] = {}
     unpacker = Unpacker()
 
-    async def carry_out(order: Message) -> None:
-        run = order["run"]
-        try:
-            answer = await _request(client, order)
-        except asyncio.CancelledError:
-            answer = {"ended": True}
-        except Exception as error:
+    def finished(run: str, task: asyncio.Task[Message]) -> None:
+        del tasks[run]
+        if task.cancelled():
+            answer: Message = {"ended": True}
+        elif (error := task.exception()) is not None:
             answer = {"error": f"{type(error).__name__}: {error}", "final": False}
-        tasks.pop(run, None)
+        else:
+            answer = task.result()
         writer.write(pack({"run": run, **answer}))
 
     while piece := await reader.read(1 << 16):
         for order in unpacker.feed(piece):
             run = order["run"]
             if order["do"] == "run":
-                tasks[run] = asyncio.create_task(carry_out(order))
+                tasks[run] = asyncio.create_task(_request(client, order))
+                tasks[run].add_done_callback(partial(finished, run))
             elif run in tasks:
                 tasks[run].cancel()
     # Threads that look up a name cannot be ended otherwise.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import socket
 import threading
 import time
@@ -11,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from scheduler.core.children import ChildExit, Children, ChildSpec
 from scheduler.core.errors import SchedulerError
+from scheduler.core.ids import new_id
 from scheduler.executors.workers.channels import Channels
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv
@@ -18,6 +17,8 @@ from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv
 IDLE_FOR = 60.0
 """Seconds after which a worker without a task is let go."""
 _CLOSING = 5.0
+_STUCK = "it did not end a task that it was asked to end"
+_CLOSED = "it closed its channel and went on"
 
 Calls = list[Callable[[], None]]
 
@@ -48,7 +49,6 @@ class Pool:
         self._channels = Channels()
         self._workers: list[Worker] = []
         self._by_run: dict[str, Worker] = {}
-        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class Pool:
             worker = self._with_room(task.place)
             fresh = worker is None
             if worker is None:
-                worker = Worker(f"worker-{self._kind}-{os.getpid()}-{next(self._numbers)}", task.place, 0.0)
+                worker = Worker(f"worker-{self._kind}-{new_id()}", task.place, 0.0)
                 self._make_room()
                 self._workers.append(worker)
             worker.tasks[task.run] = task
@@ -94,15 +94,10 @@ class Pool:
             idle = [one for one in self._workers if self._idle(one) and now - one.idle_since >= IDLE_FOR]
             for worker in idle:
                 worker.retiring = True
-            stuck = [
-                one
-                for one in self._workers
-                if one.ended is None
-                and any(task.give_up_at is not None and now >= task.give_up_at for task in one.tasks.values())
-            ]
+            stuck = [one for one in self._workers if one.ended is None and self._overdue(one, now)]
             for worker in stuck:
                 worker.retiring = True
-                worker.ended = "it did not end a task that it was asked to end"
+                worker.ended = _STUCK if worker.overdue_at is None else _CLOSED
         for worker in idle:
             self._let_go(worker)
         for worker in stuck:
@@ -139,6 +134,10 @@ class Pool:
 
     def _idle(self, worker: Worker) -> bool:
         return not worker.tasks and not worker.retiring
+
+    def _overdue(self, worker: Worker, now: float) -> bool:
+        times = (worker.overdue_at, *(task.give_up_at for task in worker.tasks.values()))
+        return any(at is not None and now >= at for at in times)
 
     def _let_go(self, worker: Worker) -> None:
         if worker.channel is not None:
@@ -201,10 +200,13 @@ class Pool:
             task.finish(Answer(message=said))
 
     def _closed(self, worker: Worker) -> None:
-        """Its end of the channel is closed: it is about to exit, or has to."""
+        """Its end of the channel is closed: it is about to exit, and has to within `_CLOSING` seconds.
+
+        Ending it at once would pass for the reason of an exit that is on its way."""
         with self._lock:
             worker.retiring = True
-        self._children.end(worker.name, "closed", _CLOSING)
+            if worker.overdue_at is None:
+                worker.overdue_at = self._clock() + _CLOSING
 
     def _exited(self, worker: Worker, ended: ChildExit) -> None:
         again: list[Task] = []
@@ -235,7 +237,7 @@ class Pool:
         if ended.why == "lost":
             return Answer(lost="its node could no longer vouch for it")
         if ended.why is not None:
-            return Answer(lost=f"its worker process closed its channel and was ended; {words}")
+            return Answer(lost=f"its worker process was ended ({ended.why})")
         return Answer(died=ended, left=ended.left, last_words=words)
 
     def _over(self, worker: Worker, answer: Answer) -> None:

@@ -64,7 +64,8 @@ def _anonymous_file() -> int:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """A process and its tasks. `retiring`: it gets no further ones. `ended` says why we ended it, if we did."""
+    """A process and its tasks. `retiring`: it gets no further ones. `ended` says why we ended it, if we did.
+    `overdue_at`: when it should be gone, since its channel is."""
 
     name: str
     place: Place
@@ -73,6 +74,7 @@ class Worker:
     channel: Channel | None = None
     retiring: bool = False
     ended: str | None = None
+    overdue_at: float | None = None
     words: int = field(default_factory=_anonymous_file)
 
     def last_words(self) -> str:

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from scheduler.core.errors import InvalidInput
+from scheduler.core.model import Cause, JobState, Secret
+from scheduler.core.outcome import Failed, Snoozed
+from scheduler.core.ports import Launch
+from scheduler.core.schedule import Schedule
+from scheduler.executors.attempts.environment import idempotency_key, traceparent
+from scheduler.executors.attempts.secrets import read_secret
+from tests.executors.harness import Bench, make_run, secret
+
+DUE = datetime(2026, 3, 9, 0, 0, tzinfo=UTC)
+
+
+def launch(bench: Bench, **changes: object) -> Launch:
+    run = make_run("report", cause=Cause.SCHEDULE, scheduled_for=DUE, attempt=2, fence=41)
+    job = bench.job(
+        "command", {"command": "true"}, name="report", schedule=Schedule(("0 8 * * 1",), "Asia/Shanghai"), **changes
+    )
+    state = JobState(
+        "report",
+        1,
+        "",
+        True,
+        None,
+        since=DUE,
+        last_success_at=datetime(2026, 3, 2, 0, 0, 5, tzinfo=UTC),
+        deadline_at=datetime(2026, 3, 9, 7, 0, tzinfo=UTC),
+    )
+    prepared = bench.preparation.prepare(run, job, state)
+    assert isinstance(prepared, Launch)
+    return prepared
+
+
+def test_everything_it_says_about_the_run(bench: Bench) -> None:
+    environment = launch(bench).environment
+    directory = Path(environment["SCHED_PAYLOAD_FILE"]).parent
+    told = {name: value for name, value in environment.items() if name.startswith("SCHED_")}
+    run = told.pop("SCHED_RUN_ID")
+    assert told == {
+        "SCHED_JOB_NAME": "report",
+        "SCHED_ATTEMPT": "2",
+        "SCHED_TRIGGER": "schedule",
+        "SCHED_SCHEDULED_FOR": "2026-03-09T08:00:00+08:00",
+        "SCHED_TIMEZONE": "Asia/Shanghai",
+        "SCHED_IDEMPOTENCY_KEY": "report@2026-03-09T00:00:00Z",
+        "SCHED_FENCE": "41",
+        "SCHED_PAYLOAD_FILE": str(directory / "payload.json"),
+        "SCHED_REPORT_FILE": str(directory / "report.jsonl"),
+        "SCHED_CHECKPOINT_FILE": str(directory / "checkpoint.json"),
+        "SCHED_LAST_SUCCESS": "2026-03-02T08:00:05+08:00",
+        "SCHED_DEADLINE": "2026-03-09T15:00:00+08:00",
+    }
+    assert environment["TRACEPARENT"].startswith(f"00-{run.replace('-', '')}-")
+
+
+def test_base_is_fixed_and_nothing_is_inherited(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    never = [
+        "NOTIFY_SOCKET",
+        "LISTEN_FDS",
+        "WATCHDOG_USEC",
+        "CREDENTIALS_DIRECTORY",
+        "SCHEDULER_DATABASE_URL",
+        "MY_TOKEN",
+    ]
+    for name in never:
+        monkeypatch.setenv(name, "from the daemon")
+        bench.environ[name] = "from the daemon"
+    environment = launch(bench).environment
+    others = {name for name in environment if not name.startswith("SCHED_")}
+    assert others == {"PATH", "LANG", "HOME", "TZ", "TRACEPARENT"}
+    assert environment["TZ"] == "Asia/Shanghai"
+    assert environment["LANG"] == "C.UTF-8"
+    assert "from the daemon" not in environment.values()
+
+
+def test_env_then_secrets_then_ours_win(bench: Bench) -> None:
+    bench.environ["SOURCE"] = "from a secret"
+    environment = launch(
+        bench,
+        env={"PATH": "/opt/bin", "BOTH": "from env", "SCHED_FENCE": "1"},
+        secrets={"BOTH": secret("SOURCE", prefix="Bearer ")},
+    ).environment
+    assert environment["PATH"] == "/opt/bin"
+    assert environment["BOTH"] == "Bearer from a secret"
+    assert environment["SCHED_FENCE"] == "41"
+
+
+def test_key_is_the_occurrence_for_all_attempts_and_else_the_run() -> None:
+    due = make_run("a", cause=Cause.CATCH_UP, scheduled_for=DUE)
+    again = make_run("a", cause=Cause.BACKFILL, scheduled_for=DUE, attempt=3)
+    assert idempotency_key(due) == idempotency_key(again) == "a@2026-03-09T00:00:00Z"
+    by_hand = make_run("a")
+    assert idempotency_key(by_hand) == by_hand.id
+    assert traceparent(due.id, 1) != traceparent(due.id, 2)
+    assert traceparent(due.id, 1)[:36] == traceparent(due.id, 2)[:36]
+
+
+def test_secret_from_a_file_loses_one_line_end(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("two\nlines\n\n")
+    assert read_secret("S", Secret(file=str(file)), {}) == "two\nlines\n"
+    file.write_bytes(b"value\r\n")
+    assert read_secret("S", Secret(file=str(file)), {}) == "value"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "No such file"), (b"a\0b", "NUL"), (b"x" * 70_000, "64 KiB")],
+)
+def test_unusable_secret_files_are_named(tmp_path: Path, content: bytes | None, words: str) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InvalidInput) as raised:
+        read_secret("API_KEY", Secret(file=str(file)), {})
+    assert "API_KEY" in str(raised.value)
+    assert words in str(raised.value)
+
+
+def test_unknown_user_is_a_failure_that_names_it(bench: Bench) -> None:
+    job = bench.job("command", {"command": "true"}, user="nobody-like-this")
+    failed = bench.preparation.prepare(make_run("example"), job, None)
+    assert isinstance(failed, Failed)
+    assert "nobody-like-this" in failed.error
+
+
+def test_a_disk_that_takes_nothing_makes_the_run_wait(bench: Bench) -> None:
+    (bench.state / "runs").write_text("not a directory")
+    waiting = bench.preparation.prepare(make_run("example"), bench.job("command", {"command": "true"}), None)
+    assert isinstance(waiting, Snoozed)
+    assert "runs" in waiting.error
