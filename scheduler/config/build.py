@@ -12,10 +12,12 @@ from pydantic import ValidationError
 from scheduler.config.actions.base import Options
 from scheduler.config.actions.registry import Actions
 from scheduler.config.bundle import Bundle
-from scheduler.config.fields import NAME_RULE, Interpolation, shown, to_name
+from scheduler.config.fields import NAME_RULE, to_name
+from scheduler.config.interpolation import Interpolation
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel, job_model
 from scheduler.config.problem import Path
+from scheduler.config.refusal import shown
 from scheduler.config.translate import complaints
 from scheduler.config.written import action_of, definition_of, fingerprint_of
 from scheduler.core.errors import ScheduleError
@@ -128,7 +130,7 @@ class Builder:
         schedule = self._schedule(model, zone, broken)
         self._one_action(model, broken)
         action, written = action_of(options)
-        if model.external and model.schedule is None and "schedule" not in broken:
+        if model.external and options is None and model.schedule is None and "schedule" not in broken:
             self._complain(("external",), "an external job without a schedule", "add the schedule on which it reports")
         scheduled = model.schedule is not None or "schedule" in broken
         overlap = self._overlap(model, scheduled, broken)
@@ -194,9 +196,8 @@ class Builder:
             self.secrets[self._name] = found
 
     def _one_action(self, model: JobModel, broken: set[str]) -> None:
-        given = [kind for kind in self._kinds if getattr(model, kind, None) is not None or kind in broken]
-        if model.external or "external" in broken:
-            given.append("external")
+        external = "external" if model.external or "external" in broken else None
+        given = [key for key in self._own if key == external or (key in self._actions and self._own[key] is not None)]
         choices = ", ".join((*self._kinds, "external"))
         if not given and not broken & self._later():
             self._complain((), "the job does nothing", f"add one of {choices}", key=True)

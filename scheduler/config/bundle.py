@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from scheduler.config.fields import Interpolation, shown
+from scheduler.config.interpolation import Interpolation
 from scheduler.config.problem import ConfigError, Path, Problem
+from scheduler.config.refusal import shown
 from scheduler.config.sources import ROOT, Source
 from scheduler.config.syntax import parse
 from scheduler.config.translate import unknown_key
@@ -147,23 +148,30 @@ def _include(bundle: Bundle, tree: Tree, name: str, patterns: Any, interpolation
         if "\0" in wanted:
             _complain(bundle, tree, path, "a NUL character in a file name", "remove it")
             continue
-        literal = not any(sign in wanted for sign in "*?[")
-        for one in bundle.source.find(wanted) or ([posixpath.normpath(wanted)] if literal else []):
-            if one in bundle.files:
-                continue
+        found = bundle.source.find(wanted)
+        if not found and not any(sign in wanted for sign in "*?["):
+            _one_file(bundle, tree, name, path, posixpath.normpath(wanted), interpolation)
+        for one in found:
             if len(bundle.files) > MOST_FILES:
                 _complain(bundle, tree, path, f"more than {MOST_FILES} files", "put several jobs into one file")
                 return
-            try:
-                text = bundle.source.read(one)
-            except ConfigError as error:
-                bundle.problems.extend(error.problems)
-                if name != ROOT:
-                    _complain(
-                        bundle, tree, path, f"{shown(one)} cannot be included", "the path is relative to this file"
-                    )
-            else:
-                _add(bundle, one, text, interpolation)
+            if one not in bundle.files:
+                _one_file(bundle, tree, name, path, one, interpolation)
+
+
+def _one_file(bundle: Bundle, tree: Tree, name: str, path: Path, file: str, interpolation: Interpolation) -> None:
+    """Reads the file that `name` includes at `path`."""
+    try:
+        text = bundle.source.read(file)
+    except ConfigError as error:
+        (problem,) = error.problems
+        if name == ROOT or problem.line:
+            bundle.problems.append(problem)
+        else:
+            hint = "the path is relative to this file"
+            _complain(bundle, tree, path, f"{shown(file)} cannot be included: {problem.reason}", hint)
+    else:
+        _add(bundle, file, text, interpolation)
 
 
 def _complain(bundle: Bundle, tree: Tree, path: Path, reason: str, hint: str | None, *, key: bool = False) -> None:

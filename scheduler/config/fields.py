@@ -6,13 +6,12 @@ builds its options from these.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 from pydantic import (
     GetCoreSchemaHandler,
@@ -21,48 +20,19 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
 )
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
 
-from scheduler.config.tree import Real
+from scheduler.config.interpolation import check_variable, interpolation_of
+from scheduler.config.refusal import refuse, shown, text_of
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
 
 NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _NAME = re.compile(NAME_PATTERN)
-_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]{0,254}")
-_REFERENCE = re.compile(r"\$(?:(\$)|\{([^}]*)(\}?))")
 _SIZE = re.compile(r"([0-9]{1,15})\s*(B|[kK]i?B?|[MGT]i?B?)")
 _POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _LONGEST_TEXT = 1 << 20
 _LARGEST = 1 << 60
-
-
-def refuse(reason: str, hint: str | None = None) -> NoReturn:
-    """What a validator raises: the reason, and what to write instead."""
-    raise PydanticCustomError("refused", "{reason}", {"reason": reason, "hint": hint})
-
-
-def shown(value: object) -> str:
-    """A value as it is quoted in messages: short, whatever it is."""
-    if isinstance(value, Mapping):
-        return "a mapping"
-    if isinstance(value, list | tuple):
-        return "a list"
-    text = str(value.text if isinstance(value, Real) else value)
-    if value is None or isinstance(value, bool):
-        text = {None: "null", True: "true", False: "false"}[value]
-    return f"`{text}`" if len(text) <= 60 else f"`{text[:57]}…`"
-
-
-def text_of(value: object) -> str | None:
-    """The text that was written, for texts and numbers; None for everything else."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Real):
-        return value.text
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return None
 
 
 def to_text(value: object) -> str:
@@ -107,7 +77,7 @@ def to_duration(value: object) -> timedelta:
     """A number and a unit."""
     if not isinstance(value, str):
         text = text_of(value)
-        if text is None:
+        if text is None or "e" in text.casefold():
             refuse(f"{shown(value)} is not a duration", "write a number and a unit: 90s, 15m, 1h30m, 2d")
         refuse(f"{shown(value)} has no unit", f"write {text}s, {text}m or {text}h, as it is meant")
     try:
@@ -211,66 +181,16 @@ def to_environment(value: object) -> dict[str, str]:
     return made
 
 
-def check_variable(name: str) -> None:
-    """A name that environment variables of a job may have."""
-    if not _VARIABLE.fullmatch(name):
-        refuse(f"{shown(name)} is not a name of a variable", "use letters, digits and _, not beginning with a digit")
-    if name.startswith("SCHED_"):
-        refuse(f"`{name}` is set by the scheduler", "choose a name that does not begin with SCHED_")
-
-
-class Interpolation:
-    """Values of `${NAME}` and a record of those that were used. Given to pydantic as validation context."""
-
-    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        self._environ = os.environ if environ is None else environ
-        self.used: dict[str, str] = {}
-
-    def fill(self, text: str) -> str:
-        """`${NAME}` replaced, `$$` made `$`. Refused: unknown names, and forms that other tools have."""
-        return _REFERENCE.sub(self._one, text) if "$" in text else text
-
-    def fill_all(self, value: Any) -> Any:
-        """The same in every text inside a JSON value."""
-        if isinstance(value, str):
-            return self.fill(value)
-        if isinstance(value, Mapping):
-            return {key: self.fill_all(one) for key, one in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.fill_all(one) for one in value]
-        return float(value) if isinstance(value, Real) else value
-
-    def _one(self, found: re.Match[str]) -> str:
-        if found[1]:
-            return "$"
-        name = found[2]
-        if not found[3] or not _VARIABLE.fullmatch(name):
-            refuse(f"{shown(found[0])} is not understood", "write ${NAME}; a plain ${ is written $${")
-        value = self._environ.get(name)
-        if value is None:
-            refuse(
-                f"the variable `{name}` is not defined",
-                f"set {name} where the daemon starts, or write $$ for a plain $",
-            )
-        self.used[name] = value
-        return value
-
-
-def _interpolation(info: ValidationInfo) -> Interpolation:
-    context = info.context
-    return context if isinstance(context, Interpolation) else Interpolation()
-
-
 def to_place(value: object, info: ValidationInfo) -> str:
     """One line in which `${NAME}` is replaced."""
-    return to_line(_interpolation(info).fill(to_line(value)))
+    return to_line(interpolation_of(info).fill(to_line(value)))
 
 
 def to_arguments(value: object, info: ValidationInfo) -> dict[str, Any]:
     """A mapping of JSON values in whose texts `${NAME}` is replaced."""
     if not isinstance(value, Mapping):
         refuse(f"{shown(value)} is not a mapping", "write one `name: value` per line below it")
-    filled = _interpolation(info).fill_all(value)
+    filled = interpolation_of(info).fill_all(value)
     return dict(filled)
 
 

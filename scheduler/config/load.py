@@ -16,7 +16,7 @@ from scheduler.config.actions.registry import Actions, discover
 from scheduler.config.build import Builder, check_name
 from scheduler.config.bundle import Bundle, gather
 from scheduler.config.chains import check_chains
-from scheduler.config.fields import Interpolation
+from scheduler.config.interpolation import Interpolation
 from scheduler.config.models.job import DefaultsModel, job_model
 from scheduler.config.models.queue import DEFAULT_QUEUES, QueueModel
 from scheduler.config.problem import ConfigError, Path

@@ -72,7 +72,7 @@ def suggestion(word: str, known: Collection[str]) -> str | None:
     meant = _ELSEWHERE.get(plain)
     if meant in known:
         return meant
-    near = difflib.get_close_matches(word.casefold()[:60], known, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(word.casefold()[:60], known, n=1, cutoff=0.6)
     return near[0] if near else None
 
 

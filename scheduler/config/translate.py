@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from scheduler.config.fields import shown
 from scheduler.config.models.base import Nested
 from scheduler.config.problem import Path
+from scheduler.config.refusal import shown
 from scheduler.config.suggest import did_you_mean
 
 LATER = {

@@ -150,7 +150,7 @@ class Tree:
         self._complain(
             node, f"the tag `{_shown_tag(tag)}` is not supported", "remove it, or quote the text if ! belongs to it"
         )
-        return None
+        return text
 
     def _sequence(self, node: yaml.SequenceNode) -> list[Any]:
         if not node.tag.endswith(":seq"):

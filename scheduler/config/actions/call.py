@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from scheduler.config.actions.base import Options
-from scheduler.config.fields import Arguments, refuse, shown, to_line
+from scheduler.config.fields import Arguments, to_line
+from scheduler.config.refusal import refuse, shown
 from scheduler.core.model import Json
 
 _PATTERN = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"

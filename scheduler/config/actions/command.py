@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from pydantic import model_validator
 
 from scheduler.config.actions.base import Options
-from scheduler.config.fields import refuse, shown, text_of, to_text
+from scheduler.config.fields import to_text
+from scheduler.config.refusal import refuse, shown, text_of
 from scheduler.core.model import Json
 
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from scheduler.config.actions.base import Options
-from scheduler.config.fields import Url, Whole, Word, refuse, shown, text_of, to_text
+from scheduler.config.fields import Url, Whole, Word, to_text
 from scheduler.config.models.secret import SecretModel
 from scheduler.config.problem import Path
+from scheduler.config.refusal import refuse, shown, text_of
 from scheduler.core.model import Json, Secret
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

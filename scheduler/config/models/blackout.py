@@ -7,8 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from scheduler.config.fields import Line, PositiveDuration, Text, refuse, shown
+from scheduler.config.fields import Line, PositiveDuration, Text
 from scheduler.config.models.base import Model
+from scheduler.config.refusal import refuse, shown
 
 
 def _moment(value: object) -> datetime:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, create_model
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, WithJsonSchema, create_model
 
 from scheduler.config.actions.base import Options
 from scheduler.config.actions.registry import Actions
@@ -24,8 +24,6 @@ from scheduler.config.fields import (
     Text,
     Whole,
     Word,
-    refuse,
-    shown,
     to_name,
     to_positive_duration,
     to_texts,
@@ -35,6 +33,7 @@ from scheduler.config.models.blackout import BlackoutModel
 from scheduler.config.models.limits import LimitsModel
 from scheduler.config.models.retries import RetriesField
 from scheduler.config.models.secret import Secrets
+from scheduler.config.refusal import refuse, shown
 
 DEFAULT_GRACE = timedelta(hours=1)
 LOG_LIMITS = (1 << 10, 1 << 30)
@@ -161,7 +160,9 @@ class DefaultsModel(Model):
     keep: Annotated[Keep, Field(description="How long, or how many, finished runs are kept.")] = timedelta(days=90)
     keep_output: Annotated[PositiveDuration, Field(description="How long their output is kept.")] = timedelta(days=30)
     log_limit: Annotated[
-        Size, Field(description="How much output of an attempt is kept: the first and the last half of it.")
+        Size,
+        AfterValidator(_log_limit),
+        Field(description="How much output of an attempt is kept: the first and the last half of it."),
     ] = 1 << 20
     env: Annotated[Environment, Field(description="Variables of the environment.")] = Field(default_factory=dict)
     secrets: Annotated[

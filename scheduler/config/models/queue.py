@@ -7,8 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from scheduler.config.fields import Whole, refuse, shown
+from scheduler.config.fields import Whole
 from scheduler.config.models.base import Model
+from scheduler.config.refusal import refuse, shown
 from scheduler.core.model import Queue
 
 _RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/(s|m|h|d)")

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from scheduler.config.fields import DURATION_SCHEMA, Duration, Whole, refuse, shown, to_duration
+from scheduler.config.fields import DURATION_SCHEMA, Duration, Whole, to_duration
 from scheduler.config.models.base import Model, Nested
+from scheduler.config.refusal import refuse, shown
 from scheduler.core.durations import format_duration
 from scheduler.core.model import Retries
 

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from scheduler.config.fields import Line, Text, check_variable, refuse, shown
+from scheduler.config.fields import Line, Text
+from scheduler.config.interpolation import check_variable
 from scheduler.config.models.base import Model
+from scheduler.config.refusal import refuse, shown
 from scheduler.core.model import Secret
 
 
