@@ -95,8 +95,9 @@ def _own_path() -> str | None:
         return None
     for fields in mounts:
         if inside is not None and fields[fields.index("-") + 1] == "cgroup2":
-            path = os.path.normpath(fields[4] + "/" + os.path.relpath(inside, fields[3]))
-            return path if os.path.isdir(path) else None
+            below = os.path.relpath(inside, fields[3])
+            path = os.path.normpath(os.path.join(fields[4], below))
+            return path if not below.startswith("..") and os.path.isdir(path) else None
     return None
 
 

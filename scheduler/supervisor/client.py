@@ -67,7 +67,8 @@ class SupervisorClient:
         """
         linux.become_subreaper()
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-            raise StartError("SIGCHLD is ignored, so exit statuses would be lost", hint="set it to SIG_DFL")
+            # Inherited from whoever started the daemon; the kernel would throw exit statuses away.
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         kept = [] if self._lock_fd is None else [self._lock_fd]
         with theirs:
@@ -146,6 +147,8 @@ class SupervisorClient:
         }
         if not spec.argv or not spec.argv[0]:
             raise InvalidInput("the command is empty")
+        if not os.path.isabs(spec.cwd):
+            raise InvalidInput(f"the work directory {spec.cwd!r} is not absolute")
         if any("\0" in text for text in (*spec.argv, spec.cwd, *spec.env, *spec.env.values())):
             raise InvalidInput("command, work directory and environment cannot contain NUL")
         if any("=" in name or not name for name in spec.env):
@@ -227,6 +230,8 @@ class SupervisorClient:
                 except TimeoutError:
                     raise Unavailable("the supervisor does not read") from None
                 except OSError as error:
+                    if error.errno in (errno.ENOBUFS, errno.ENOMEM, errno.EMSGSIZE):
+                        raise Unavailable(f"no memory for a message of {len(packet):,} bytes") from None
                     # Too many descriptors are on their way; the supervisor is taking them.
                     if error.errno != errno.ETOOMANYREFS or time.monotonic() > until:
                         raise Unavailable(f"the supervisor is gone: {error.strerror}") from None

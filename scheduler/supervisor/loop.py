@@ -80,7 +80,7 @@ class Supervisor:
         waits = [] if (due := self._runs.next_due()) is None else [due - now]
         if self._dying:
             waits.append(min(_LOOK_AT_TRUST, self._killing_at - linux.boottime()))
-        elif self._trust not in (None, _FOREVER) and not self._runs.empty:
+        elif self._trust not in (None, _FOREVER) and not self._runs.idle:
             waits.append(_LOOK_AT_TRUST)
         # At least a millisecond, or the last instant before something is due would be spent spinning.
         return max(0.001, min(waits)) if waits else None
@@ -181,7 +181,7 @@ class Supervisor:
             if now >= min(self._killing_at, self._trust_kills_at()):
                 self._runs.kill_all(time.monotonic())
                 self._killing_at = now + 0.05
-        elif self._trust is not None and now >= self._trust[0] and not self._runs.empty:
+        elif self._trust is not None and now >= self._trust[0] and not self._runs.idle:
             self._die(self._trust[1])
 
     def _trust_kills_at(self) -> float:
@@ -236,7 +236,8 @@ class Supervisor:
         """The one touch of a disk, when there is nothing left that could be kept waiting."""
         if not self._unsettled or not self._state_dir:
             return
-        text = "".join(json.dumps(message) + "\n" for message in self._unsettled.values())
+        # Begins with a line end, because a former write may have been cut short.
+        text = "".join("\n" + json.dumps(message) for message in self._unsettled.values()) + "\n"
         path = os.path.join(self._state_dir, EXITS_FILE)
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -58,8 +58,13 @@ class Runs:
         return name in self._by_name
 
     @property
+    def idle(self) -> bool:
+        """There is no run, and nothing known to have outlived one."""
+        return not self._by_name and not self._adopted
+
+    @property
     def empty(self) -> bool:
-        """Nothing lives below the supervisor and nothing is unreported."""
+        """Nothing at all lives below the supervisor, and every run is reported."""
         return not self._by_name and not processes.children_of(self._own_pid)
 
     def start(self, order: dict[str, Any], fds: dict[str, int]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -186,6 +188,28 @@ def cgroup_root() -> str:
     except OSError as error:
         pytest.skip(f"no cgroup can be made: {error}")
     return str(folder)
+
+
+DELEGATED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from scheduler.supervisor.cgroup import delegated
+open(sys.argv[2] + "/cgroup.procs", "w").write("0")
+print(delegated())
+"""
+
+
+def test_a_cgroup_is_used_only_if_it_was_handed_over(cgroup_root: str) -> None:
+    def seen() -> str:
+        root = str(Path(__file__).parents[2])
+        command = [sys.executable, "-I", "-S", "-c", DELEGATED, root, cgroup_root]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+    assert seen() == "None"
+    os.setxattr(cgroup_root, "user.delegate", b"1")
+    assert seen() == cgroup_root
+    wait_until(lambda: not Path(cgroup_root, "cgroup.procs").read_text())
+    os.rmdir(cgroup_root)
 
 
 def test_with_a_cgroup(tmp_path: Path, cgroup_root: str) -> None:

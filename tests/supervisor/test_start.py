@@ -87,6 +87,15 @@ def test_signals_ignored_in_the_daemon_are_not_ignored_in_children(tmp_path: Pat
         signal.signal(signal.SIGUSR2, former)
 
 
+def test_exit_codes_are_not_lost_when_sigchld_was_ignored(tmp_path: Path) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    harness = Harness(tmp_path)
+    assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
+    harness.sh("r", "exit 3")
+    assert harness.exited("r").code == 3
+    assert harness.client.close()
+
+
 def test_stdin_and_channel(supervisor: Harness, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"\x00\xff no newline")
     fd = os.open(tmp_path / "in", os.O_RDONLY)
@@ -203,6 +212,8 @@ def test_what_cannot_be_sent_is_refused_at_once(supervisor: Harness) -> None:
         supervisor.client.start(supervisor.spec("nul", "true", "a\0b"), output_fd=1)
     with pytest.raises(InvalidInput, match="empty"):
         supervisor.client.start(supervisor.spec("none"), output_fd=1)
+    with pytest.raises(InvalidInput, match="not absolute"):
+        supervisor.client.start(supervisor.spec("here", "true", cwd="."), output_fd=1)
     supervisor.start("large", "true", env=ENV | {f"X{n}": "x" * 100_000 for n in range(10)})
     assert supervisor.exited("large").code == 0
 
