@@ -1,157 +1,74 @@
-"""A daemon without threads: real store, real configuration, a clock that tests turn, executors that do what they are told."""
+"""A daemon without threads: real store, real configuration, turned clocks, executors that do what they are told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from scheduler.config.load import load_texts
-from scheduler.core.errors import Unavailable
+from scheduler.core.commands import AuditReport, Reloaded
 from scheduler.core.ids import new_id
-from scheduler.core.model import Configuration, FailReason, Job, Node, Output, Run
+from scheduler.core.model import Configuration, FailReason, JobState, Node, Run, Skip
 from scheduler.core.notices import Bus, Notice
-from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Succeeded
-from scheduler.core.ports import Launch, Report
-from scheduler.core.queries import RunFilter
+from scheduler.core.outcome import Canceled, Failed
+from scheduler.core.ports import Launch
+from scheduler.core.queries import RunDetail, RunFilter
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
 from scheduler.engine.desk import Desk
+from scheduler.engine.drain import Drain
 from scheduler.engine.in_force import InForce
+from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
 from scheduler.engine.planner import Planner
+from scheduler.engine.recovery import predecessors, recover
 from scheduler.engine.reload import Reloader
+from scheduler.engine.retention import Retention
 from scheduler.engine.worker import Worker
+from scheduler.store.store import SqlStore
+from tests.engine.door import Door
+from tests.engine.doubles import START, FakeSwitch, NoAttempts, ScriptedExecutor, TurnedClock
 
-START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-"""A Monday."""
-
-
-@dataclass
-class TurnedClock:
-    """`turn` moves all clocks, `step` only the wall."""
-
-    wall: datetime = START
-    seconds: float = 1000.0
-
-    def now(self) -> datetime:
-        return self.wall
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def boottime(self) -> float:
-        return self.seconds
-
-    def turn(self, **by: float) -> datetime:
-        delta = timedelta(**by)
-        self.wall += delta
-        self.seconds += delta.total_seconds()
-        return self.wall
-
-    def step(self, **by: float) -> datetime:
-        self.wall += timedelta(**by)
-        return self.wall
+ALL = 1_000_000
 
 
-class ScriptedExecutor:
-    """Holds every attempt until the test says how it ends."""
-
-    kind = "command"
-
-    def __init__(self) -> None:
-        self.live: dict[str, tuple[Launch, Callable[[Outcome], None]]] = {}
-        self.started: list[Launch] = []
-        self.ended: list[tuple[str, str]] = []
-        self.obedient = True
-
-    def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
-        self.started.append(launch)
-        self.live[launch.run.id] = (launch, done)
-
-    def end(self, run: str, why: str) -> None:
-        self.ended.append((run, why))
-        if self.obedient:
-            outcome: Outcome = Canceled(why)
-            if why == "timeout":
-                outcome = Failed(FailReason.TIMEOUT, "ran too long")
-            elif why == "drain":
-                outcome = GivenBack(started=True)
-            self.finish(run, outcome)
-
-    def finish(self, run: str, outcome: Outcome | None = None) -> None:
-        _, done = self.live.pop(run)
-        done(outcome or Succeeded(exit_code=0))
-
-    def finish_all(self, outcome: Outcome | None = None) -> int:
-        runs = list(self.live)
-        for run in runs:
-            self.finish(run, outcome)
-        return len(runs)
-
-
-class NoAttempts:
-    """Attempts whose output nobody wrote."""
-
-    def __init__(self) -> None:
-        self.pending: list[Report] = []
-        self.forgotten: list[tuple[str, int]] = []
-
-    def outputs(self, runs: Collection[tuple[str, int]]) -> list[Output]:
-        return [Output(run, attempt, b"printed\n", b"", 0, True) for run, attempt in runs]
-
-    def reports(self) -> list[Report]:
-        reports, self.pending = self.pending, []
-        return reports
-
-    def forget(self, runs: Collection[tuple[str, int]]) -> None:
-        self.forgotten.extend(runs)
-
-    def left_behind(self) -> list[tuple[str, int]]:
-        return []
-
-
-@dataclass
-class FakeSwitch:
-    silent: float = 0.0
-    trusted: list[tuple[float | None, float | None]] = field(default_factory=list)
-    killed: int = 0
-    gone: bool = False
-
-    def trust(self, term_at: float | None, kill_at: float | None) -> None:
-        self.trusted.append((term_at, kill_at))
-
-    def ping(self) -> None:
-        if self.gone:
-            raise Unavailable("gone")
-
-    def silent_for(self) -> float:
-        return self.silent
-
-    def kill(self) -> None:
-        self.killed += 1
+def jobs(given: Mapping[str, Mapping[str, Any]] | None = None, /, **more: Any) -> str:
+    """A jobs.yaml in UTC. Jobs do nothing (`command: ["true"]`) unless they say what; `queues` and other top keys by
+    keyword."""
+    entries = {
+        name: {**({} if {"command", "http", "call"} & set(keys) else {"command": ["true"]}), **keys}
+        for name, keys in (given or {}).items()
+    }
+    return json.dumps({"defaults": {"timezone": "UTC"}, **more, "jobs": entries})
 
 
 class Rig:
-    """One node. `text` is its jobs.yaml; `node` its id; several rigs may share a store."""
+    """One node. `text` is its jobs.yaml. Several rigs may share a store; then `database` is the clock that planning
+    uses, and each has a clock of its own for all that is monotonic."""
 
     def __init__(
         self,
-        store: Any,
+        store: SqlStore,
         text: str,
         clock: TurnedClock | None = None,
         *,
+        database: TurnedClock | None = None,
         slots: int = 64,
         queues: tuple[str, ...] | None = None,
         lease: timedelta | None = None,
+        drain: timedelta = timedelta(minutes=5),
         start: bool = True,
     ) -> None:
-        self.store = store
         self.clock = clock or TurnedClock()
-        store.now = self.clock.now
+        self.database = database or self.clock
+        self.store = Door(store, self.database.now)
         self.text = text
         self.node = new_id()
+        self.lease = lease
+        self.slots = slots
+        self.queues = queues
         self.notices: list[Notice] = []
         self.bus = Bus(self._fail)
         self.bus.subscribe(self.notices.append)
@@ -160,82 +77,137 @@ class Rig:
         self.attempts = NoAttempts()
         self.switch = FakeSwitch()
         self.died = 0
-        self.reloader = Reloader(store, self.in_force, self.bus, self.load, _from_texts, _no_words, _no_warnings)
+        self.woken = 0
+        self.reloader = Reloader(self.store, self.in_force, self.bus, self.load, _from_texts, _no_words, _no_warnings)
         self.worker = Worker(
-            store,
+            self.store,
             self.in_force,
             {"command": self.executor},
-            lambda run, job, state: Launch(run, job, run.attempt, {}),
+            lambda run, job, _: Launch(run, job, run.attempt, {}),
             self.attempts,
             self.bus,
             self.clock,
             lambda: self.node,
             slots,
             queues,
-            lambda: None,
+            self._wake,
         )
-        self.planner = Planner(store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take)
-        self.keeper = Keeper(store, self.in_force, self.bus, self.clock, self.attempts, self.reloader.follow)
-        self.auditor = Auditor(store, self.bus, lambda: self.node)
+        self.planner = Planner(
+            self.store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take
+        )
+        self.keeper = Keeper(self.store, self.in_force, self.bus, self.clock, self.attempts, self.reloader.follow)
+        self.auditor = Auditor(self.store, self.bus, lambda: self.node)
         self.beats = Beats(
-            store, self.in_force, self.bus, self.clock, lambda: self.switch, lambda: self.node, lease, self._die
+            self.store,
+            self.in_force,
+            self.bus,
+            self.clock,
+            lambda: self.switch,
+            lambda: self.node,
+            lease,
+            self._die,
         )
-        self.desk = Desk(store, store, self.in_force, self.reloader, self.bus, lambda: None)
+        self.retention = Retention(self.store, self.in_force, self.bus)
+        self.invariants = Invariants(self.store, self.store, self.bus)
+        self.drain = Drain(self.store, self.worker, self.bus, self.clock, lambda: self.node, drain)
+        self.desk = Desk(self.store, self.store, self.in_force, self.reloader, self.bus, self._wake)
         if start:
-            self.reloader.start(self.load(), author="start", node=self.node)
-            self.register(lease, slots, queues)
-
-    def register(self, lease: timedelta | None = None, slots: int = 64, queues: tuple[str, ...] | None = None) -> None:
-        with self.store.begin() as tx:
-            tx.nodes.register(
-                Node(self.node, "host", 1, "0", self.clock.now(), lease, slots, queues), self.clock.now()
-            )
+            self.start()
 
     # ------------------------------------------------------------ doing
+
+    def start(self) -> None:
+        """As a daemon starts: the file in force, then the node known, then what its predecessor held recovered."""
+        former = predecessors(self.store, None)
+        self.reloader.start(self.load(), author="start", node=self.node)
+        recover(self.store, self.in_force, self.bus, self.attempts, list(former), {}, self.store.now())
+        self.register()
+
+    def register(self) -> None:
+        now = self.store.now()
+        with self.store.begin() as tx:
+            tx.nodes.register(Node(self.node, "host", 1, "0", now, self.lease, self.slots, self.queues), now)
 
     def load(self) -> Configuration:
         return load_texts({"jobs.yaml": self.text}, "jobs.yaml", environ={})
 
-    def reload(self, text: str, **how: Any) -> Any:
+    def reload(self, text: str, **how: Any) -> Reloaded:
         self.text = text
         return self.desk.reload(author="test", **how)
 
     def tick(self, **by: float) -> None:
-        """Turns the clock and lets every loop turn once, as a second of a daemon would."""
-        now = self.clock.turn(**by) if by else self.clock.now()
+        """Turns the clock (and that of the database) and lets every loop turn once, as a second of a daemon would."""
+        if by:
+            self.turn(**by)
+        now = self.store.now()
+        if self.lease is not None:
+            self.beats.tick(now)
         self.keeper.tick(now)
         self.planner.tick(now)
         self.worker.tick(now)
 
-    def seconds(self, count: int) -> None:
+    def turn(self, **by: float) -> datetime:
+        if self.database is not self.clock:
+            self.database.turn(**by)
+        return self.clock.turn(**by)
+
+    def seconds(self, count: int, *, finish: bool = False) -> None:
         for _ in range(count):
             self.tick(seconds=1)
+            if finish:
+                self.executor.finish_all()
+
+    def finish(self, outcome: Any = None) -> int:
+        """Ends everything that runs, and settles it."""
+        ended = self.executor.finish_all(outcome)
+        self.worker.tick(self.store.now())
+        return ended
 
     # ------------------------------------------------------------ looking
 
     def runs(self, job: str | None = None) -> list[Run]:
         """Oldest first."""
         with self.store.queries() as queries:
-            page = queries.history(RunFilter(jobs=(job,) if job else (), skips=False), limit=1000)
+            page = queries.history(RunFilter(jobs=(job,) if job else (), skips=False), limit=ALL)
         return [entry.run for entry in reversed(page.entries) if entry.run is not None]
+
+    def statuses(self, job: str | None = None) -> list[str]:
+        return [str(run.status) for run in self.runs(job)]
 
     def run(self, run: str) -> Run:
         with self.store.read() as tx:
-            found = tx.runs.get(run)
+            found: Run | None = tx.runs.get(run)
         assert found is not None
         return found
 
-    def skips(self, job: str) -> list[tuple[str, datetime, datetime, int]]:
-        with self.store.read() as tx:
-            _, skips = tx.ledger.entries(job, START - timedelta(days=4000), self.clock.now() + timedelta(days=4000))
-        return [(str(skip.reason), skip.first, skip.last, skip.count) for skip in skips]
+    def detail(self, run: str) -> RunDetail:
+        with self.store.queries() as queries:
+            found: RunDetail | None = queries.run(run)
+        assert found is not None
+        return found
 
-    def state(self, job: str) -> Any:
+    def skips(self, job: str) -> list[Skip]:
+        """As the ledger tells them, runs that ended as SKIPPED among them."""
         with self.store.read() as tx:
-            return tx.jobs.states([job])[job]
+            _, skips = tx.ledger.entries(job, START - timedelta(days=4000), START + timedelta(days=4000))
+        return list(skips)
+
+    def skipped(self, job: str) -> list[tuple[str, datetime, datetime, int]]:
+        return [(str(skip.reason), skip.first, skip.last, skip.count) for skip in self.skips(job)]
+
+    def state(self, job: str) -> JobState:
+        with self.store.read() as tx:
+            state: JobState = tx.jobs.states([job])[job]
+        return state
+
+    def audit(self, since: datetime | None = None, job: str | None = None) -> AuditReport:
+        return self.desk.audit(since=since or START - timedelta(days=400), job=job)
 
     def named(self, name: str) -> list[Mapping[str, Any]]:
         return [notice.fields for notice in self.notices if notice.name == name]
+
+    def _wake(self) -> None:
+        self.woken += 1
 
     def _die(self) -> None:
         self.died += 1
@@ -243,6 +215,23 @@ class Rig:
     @staticmethod
     def _fail(notice: Notice, error: Exception) -> None:
         raise AssertionError(f"a listener of {notice.name} failed") from error
+
+
+def at(hour: int, minute: int = 0, second: int = 0, day: int = 2) -> datetime:
+    """An instant of March 2026; without `day` of its first Monday."""
+    return START.replace(day=day, hour=hour, minute=minute, second=second)
+
+
+def failed(**how: Any) -> Failed:
+    return Failed(FailReason.EXIT, "exit 1", exit_code=1, **how)
+
+
+def canceled() -> Canceled:
+    return Canceled("cancel")
+
+
+def instants(runs: Sequence[Run]) -> list[datetime]:
+    return [run.scheduled_for for run in runs if run.scheduled_for is not None]
 
 
 def _from_texts(files: Mapping[str, str]) -> Configuration:
@@ -255,6 +244,3 @@ def _no_words(old: Configuration | None, new: Configuration) -> dict[str, tuple[
 
 def _no_warnings(configuration: Configuration) -> tuple[str, ...]:
     return ()
-
-
-__all__ = ["START", "Job", "Rig", "TurnedClock"]

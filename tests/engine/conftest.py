@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from scheduler.store.store import SqlStore
+from tests.databases import (  # noqa: F401
+    Place,
+    empty_postgres_url,
+    place,
+    postgres_place,
+    postgres_server,
+    sqlite_place,
+    sqlite_template,
+)
+
+
+def opened(place: Place) -> Iterator[SqlStore]:  # noqa: F811
+    """A store that does not wait for the disk: these tests do not pull the plug."""
+    store = place.open()
+    engine = store._database.engine  # type: ignore[attr-defined]
+    if place.kind == "sqlite":
+        engine.dispose()
+        event.listen(engine, "connect", _hasty)
+    yield store
+    store.close()
+
+
+def _hasty(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA synchronous=OFF")
+
+
+@pytest.fixture
+def store(place: Place) -> Iterator[SqlStore]:  # noqa: F811
+    """Of each kind in turn."""
+    yield from opened(place)
+
+
+@pytest.fixture
+def sqlite(sqlite_place: Place) -> Iterator[SqlStore]:  # noqa: F811
+    yield from opened(sqlite_place)
+
+
+@pytest.fixture
+def postgres(postgres_place: Place) -> Iterator[SqlStore]:  # noqa: F811
+    yield from opened(postgres_place)

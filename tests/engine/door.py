@@ -1,0 +1,58 @@
+"""A store as one node sees it: with the clock of its database, and with the faults that a test asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from typing import Any
+
+from scheduler.core.errors import Unavailable
+from scheduler.store.store import SqlStore
+
+
+class Door:
+    """`away`: nothing can be reached. `broken_commits`: so many of the next transactions are rolled back at their end,
+    `lost_answers`: so many are committed, but nobody hears of it. `begun` is called first of all."""
+
+    def __init__(self, store: SqlStore, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._now = now
+        self.kind = store.kind
+        self.away = False
+        self.broken_commits = 0
+        self.lost_answers = 0
+        self.writes = 0
+        self.begun: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def begin(self) -> Iterator[Any]:
+        self._reach()
+        self.begun()
+        with self._store.begin() as tx:
+            yield tx
+            if self.broken_commits:
+                self.broken_commits -= 1
+                raise Unavailable("the connection broke before the commit")
+        self.writes += 1
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise Unavailable("the connection broke after the commit")
+
+    def read(self) -> AbstractContextManager[Any]:
+        self._reach()
+        return self._store.read()
+
+    def queries(self) -> AbstractContextManager[Any]:
+        self._reach()
+        return self._store.queries()
+
+    def db_status(self) -> Any:
+        return self._store.db_status()
+
+    def now(self) -> datetime:
+        return self._now()
+
+    def _reach(self) -> None:
+        if self.away:
+            raise Unavailable("the database is away")
