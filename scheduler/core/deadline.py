@@ -9,12 +9,18 @@ earlier occurrence.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 
+from scheduler.core.excuses import FOREVER, blackout_stretches, pause_stretches
 from scheduler.core.model import Blackout, Job, Pause
+from scheduler.core.schedule import Schedule
 
 _TICK = timedelta(microseconds=1)
-_NEVER = datetime.max.replace(tzinfo=UTC)
+
+AT_LEAST, AT_MOST, AHEAD = 30, 10_000, timedelta(days=400)
+"""When every instant lies in a blackout, the search ends after AT_LEAST of them in a row that reach AHEAD, or after
+AT_MOST: nothing is expected of such a job."""
 
 
 def deadline(
@@ -30,33 +36,33 @@ def deadline(
     """
     if job.schedule is None or not job.enabled or not job.watch.heartbeat:
         return None
-    pauses, excused = list(pauses), list(excused)
-    instant = job.schedule.after(settled_until)
-    while instant is not None:
-        end = max(
-            (
-                *(_pause_end(pause, instant) for pause in pauses),
-                *(_blackout_end(blackout, instant) for blackout in job.blackouts),
-                *(last + _TICK for first, last in excused if first <= instant <= last),
-            ),
-            default=instant,
-        )
-        if end <= instant:
-            return instant + job.watch.grace
-        instant = job.schedule.after(end - _TICK) if end < _NEVER else None
-    return None
+    others = [(pause.start, pause.end) for pause in pause_stretches(pauses)]
+    others += [(first, last + _TICK) for first, last in excused]
+    instant = _outside_blackouts(job.schedule, job.blackouts, settled_until)
+    for start, end in sorted(others):
+        if instant is None or instant < start:
+            break
+        if instant < end:
+            instant = _outside_blackouts(job.schedule, job.blackouts, end - _TICK) if end < FOREVER else None
+    return None if instant is None else instant + job.watch.grace
 
 
-def _pause_end(pause: Pause, instant: datetime) -> datetime:
-    """When the excuse of that pause ends; `instant` itself if it does not cover it."""
-    until = pause.until or _NEVER
-    return until if pause.start <= instant < until else instant
-
-
-def _blackout_end(blackout: Blackout, instant: datetime) -> datetime:
-    if blackout.schedule is not None and blackout.length is not None:
-        start = blackout.schedule.before(instant + _TICK)
-        return max(instant, start + blackout.length) if start is not None else instant
-    if blackout.start is not None and blackout.end is not None and blackout.start <= instant < blackout.end:
-        return blackout.end
+# While a job does not succeed the same question comes back at each of its instants.
+@lru_cache(maxsize=16_384)
+def _outside_blackouts(schedule: Schedule, blackouts: tuple[Blackout, ...], after: datetime) -> datetime | None:
+    """The first instant later than `after` that lies in no blackout."""
+    instant = schedule.after(after)
+    if instant is None or not blackouts:
+        return instant
+    covered = 0
+    for black in blackout_stretches(blackouts, instant, FOREVER):
+        if instant < black.start:
+            break
+        if instant < black.end:
+            covered += 1
+            if covered >= AT_MOST or (covered >= AT_LEAST and instant - after > AHEAD):
+                return None
+            instant = schedule.after(black.end - _TICK)
+            if instant is None:
+                break
     return instant

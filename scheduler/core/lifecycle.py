@@ -23,9 +23,10 @@ def wait_before(retries: Retries, failures: int) -> timedelta | None:
         return retries.waits[failures - 1] if failures <= len(retries.waits) else None
     if failures > retries.limit:
         return None
-    exponent = min(failures - 1, 64)
-    seconds = min(retries.delay.total_seconds() * retries.backoff**exponent, retries.max_delay.total_seconds())
-    return timedelta(seconds=seconds)
+    try:
+        return min(retries.delay * retries.backoff ** (failures - 1), retries.max_delay)
+    except OverflowError:
+        return retries.max_delay
 
 
 def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: float) -> Settlement:
@@ -35,7 +36,21 @@ def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: f
     retries, upwards only. A run that somebody asked to cancel is tried no further, whatever its attempt came to.
     """
     if run.cancel is not None and not isinstance(outcome, Succeeded):
-        return replace(_facts(run, outcome), status=Status.CANCELED, attempt_outcome="canceled", reason=run.cancel)
+        word = str(FailReason.LOST) if _is_lost(outcome) else "canceled"
+        return replace(_facts(run, outcome), status=Status.CANCELED, attempt_outcome=word, reason=run.cancel)
+    settlement = _follow(run, outcome, job, now, random)
+    if job is None and settlement.status is Status.PENDING:
+        return _dropped(run, settlement)
+    return settlement
+
+
+def _is_lost(outcome: Outcome) -> bool:
+    if isinstance(outcome, GivenBack):
+        return outcome.started
+    return isinstance(outcome, Failed) and outcome.reason is FailReason.LOST
+
+
+def _follow(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: float) -> Settlement:
     facts = _facts(run, outcome)
     match outcome:
         case Succeeded():
@@ -52,6 +67,15 @@ def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: f
             return _lost(run, replace(facts, lost=run.lost + 1), job, now)
         case Failed():
             return _failed(run, facts, outcome, job, now, random)
+
+
+def _dropped(run: Run, facts: Settlement) -> Settlement:
+    """Like the runs that waited when their job was removed: one that carries a payload becomes a dead letter."""
+    why = "its job was removed"
+    if run.has_payload:
+        reason = str(FailReason.JOB_REMOVED)
+        return replace(facts, status=Status.FAILED, reason=reason, error=why, not_before=None)
+    return replace(facts, status=Status.CANCELED, reason=why, not_before=None)
 
 
 def _facts(run: Run, outcome: Outcome) -> Settlement:
@@ -81,8 +105,8 @@ def _failed(run: Run, facts: Settlement, outcome: Failed, job: Job | None, now: 
         wait = wait_before(job.payload_retries if run.has_payload else job.retries, facts.failures)
     if wait is None:
         return replace(facts, status=Status.FAILED)
-    wait = max(wait * (1 + JITTER * random), outcome.not_sooner or timedelta(0))
-    return replace(facts, not_before=now + wait)
+    wait = max(wait, outcome.not_sooner or timedelta(0))
+    return replace(facts, not_before=now + wait * (1 + JITTER * random))
 
 
 def _lost(run: Run, facts: Settlement, job: Job | None, now: datetime) -> Settlement:

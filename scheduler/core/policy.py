@@ -1,17 +1,18 @@
 """What becomes of a job's owed instants: the pure judgement of the planner.
 
 Every instant in `[next_due_at, now]` ends in exactly one entry: a run, or a skip with its reason. The cost grows with
-the number of entries and of days, not of instants.
+the number of entries, of days and of blackouts, not of instants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from scheduler.core.excuses import Excuse, excuses
 from scheduler.core.ids import short
-from scheduler.core.model import Blackout, CatchUp, Cause, Job, Overlap, Pause, Skip, SkipReason, Status
+from scheduler.core.model import CatchUp, Cause, Job, Overlap, Skip, SkipReason, Status
 from scheduler.core.ports import Due, Unfinished
 from scheduler.core.schedule import Schedule
 
@@ -38,61 +39,6 @@ class Plan:
     give_up: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Excuse:
-    """A stretch `[start, end)` whose instants do not run."""
-
-    start: datetime
-    end: datetime
-    reason: SkipReason
-    detail: str
-
-
-def excuses(pauses: Iterable[Pause], blackouts: Iterable[Blackout], first: datetime, last: datetime) -> list[Excuse]:
-    """Pauses and blackouts that touch `[first, last]`, cut to it, ascending, without overlaps; a pause wins."""
-    paused = [Excuse(pause.start, pause.until or last + _TICK, SkipReason.PAUSED, pause.reason) for pause in pauses]
-    black = [
-        Excuse(start, end, SkipReason.BLACKOUT, blackout.reason)
-        for blackout in blackouts
-        for start, end in _stretches(blackout, first, last)
-    ]
-    result: list[Excuse] = []
-    for excuse in sorted(paused, key=lambda e: e.start) + sorted(black, key=lambda e: e.start):
-        result.extend(_uncovered(excuse, result, first, last + _TICK))
-        result.sort(key=lambda e: e.start)
-    return result
-
-
-def _stretches(blackout: Blackout, first: datetime, last: datetime) -> Iterator[tuple[datetime, datetime]]:
-    if blackout.schedule is None or blackout.length is None:
-        if blackout.start is not None and blackout.end is not None:
-            yield blackout.start, blackout.end
-        return
-    open_until: tuple[datetime, datetime] | None = None
-    for start in blackout.schedule.between(first - blackout.length, last):
-        if open_until is not None and start <= open_until[1]:
-            open_until = (open_until[0], start + blackout.length)
-            continue
-        if open_until is not None:
-            yield open_until
-        open_until = (start, start + blackout.length)
-    if open_until is not None:
-        yield open_until
-
-
-def _uncovered(excuse: Excuse, covered: list[Excuse], first: datetime, end: datetime) -> Iterator[Excuse]:
-    start = max(excuse.start, first)
-    stop = min(excuse.end, end)
-    for other in covered:
-        if other.end <= start or other.start >= stop:
-            continue
-        if other.start > start:
-            yield Excuse(start, other.start, excuse.reason, excuse.detail)
-        start = max(start, other.end)
-    if start < stop:
-        yield Excuse(start, stop, excuse.reason, excuse.detail)
-
-
 def plan(job: Job, due: Due, now: datetime) -> Plan:
     """Judges all instants of `job` in `[due.state.next_due_at, now]`.
 
@@ -105,31 +51,65 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
         return Plan((), first)
     entries: list[PlannedRun | Skip] = []
     open_stretches: list[tuple[datetime, datetime]] = []
-    cursor = first
-    for excuse in excuses(due.pauses, job.blackouts, first, now):
-        open_stretches.append((cursor, excuse.start - _TICK))
-        entries.extend(_skip(job, schedule, excuse.start, excuse.end - _TICK, excuse.reason, detail=excuse.detail))
-        cursor = excuse.end
-    open_stretches.append((cursor, now))
-    open_stretches = [(a, b) for a, b in open_stretches if a <= b]
+    for stretch in _stretches(schedule, excuses(due.pauses, job.blackouts, first, now), first, now):
+        if stretch.reason is None:
+            open_stretches.append((stretch.first, stretch.last))
+        else:
+            entries.append(_skip(job, schedule, stretch.first, stretch.last, stretch.reason, stretch.detail))
 
-    newest = next((t for a, b in reversed(open_stretches) for t in schedule.newest(a, b, 1)), None)
     cancel: tuple[str, ...] = ()
     give_up: tuple[str, ...] = ()
-    if newest is not None:
+    if open_stretches:
+        (newest,) = schedule.newest(*open_stretches[-1], 1)
         waiting, others = _split_waiting(due.unfinished)
         give_up = tuple(one.run for one in waiting)
         due_now = now - newest < LATE
         runs = _caught_up(job, schedule, open_stretches, newest, now, due_now=due_now)
         missed_until = runs[0].instant if runs else newest + (timedelta(0) if due_now else _TICK)
         for a, b in open_stretches:
-            entries.extend(_skip(job, schedule, a, min(b, missed_until - _TICK), SkipReason.MISSED, detail=""))
+            if a < missed_until:
+                entries.append(_skip(job, schedule, a, min(b, missed_until - _TICK), SkipReason.MISSED))
         entries.extend(runs)
         if due_now:
             entry, cancel = _judge_overlap(job, newest, others)
             entries.append(entry)
     entries.sort(key=lambda entry: entry.first if isinstance(entry, Skip) else entry.instant)
     return Plan(tuple(entries), schedule.after(now), cancel, give_up)
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Instants that follow one another and share one judgement; `first` is one of them. No reason: they are open."""
+
+    first: datetime
+    last: datetime
+    reason: SkipReason | None = None
+    detail: str = ""
+
+
+def _stretches(schedule: Schedule, excused: Iterable[Excuse], first: datetime, last: datetime) -> list[_Stretch]:
+    """All instants of `[first, last]`, ascending, in as few stretches as possible."""
+    found: list[_Stretch] = []
+    instant = schedule.after(first - _TICK)
+
+    def take(until: datetime, reason: SkipReason | None = None, detail: str = "") -> None:
+        """Gives the instants before `until` that judgement and moves on to the first after them."""
+        nonlocal instant
+        if instant is None or instant >= until:
+            return
+        if found and (found[-1].reason, found[-1].detail) == (reason, detail):
+            found[-1].last = until - _TICK
+        else:
+            found.append(_Stretch(instant, until - _TICK, reason, detail))
+        instant = schedule.after(until - _TICK)
+
+    for excuse in excused:
+        take(excuse.start)
+        take(excuse.end, excuse.reason, excuse.detail)
+        if instant is None or instant > last:
+            return found
+    take(last + _TICK)
+    return found
 
 
 def _caught_up(
@@ -203,16 +183,8 @@ def _overlap_skip(job: Job, instant: datetime, blocker: Unfinished) -> Skip:
     )
 
 
-def _skip(
-    job: Job, schedule: Schedule, first: datetime, last: datetime, reason: SkipReason, *, detail: str
-) -> Iterator[Skip]:
-    """One skip for all instants of the schedule in `[first, last]`, none if there are none."""
-    if first > last:
-        return
-    count = schedule.count(first, last)
-    if count:
-        start = schedule.after(first - _TICK)
-        end = schedule.before(last + _TICK)
-        assert start is not None
-        assert end is not None
-        yield Skip(job.name, reason, start, end, count, detail=detail)
+def _skip(job: Job, schedule: Schedule, first: datetime, last: datetime, reason: SkipReason, detail: str = "") -> Skip:
+    """One skip for all instants of the schedule in `[first, last]`; `first` is one of them."""
+    end = schedule.before(last + _TICK)
+    assert end is not None
+    return Skip(job.name, reason, first, end, schedule.count(first, last), detail=detail)
