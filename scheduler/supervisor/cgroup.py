@@ -20,8 +20,9 @@ class Cgroup:
         self.path = path
 
     def join(self) -> None:
-        """Move the calling process into it."""
-        _write(os.path.join(self.path, "cgroup.procs"), b"0")
+        """Move the calling process into it, if the system lets us."""
+        with contextlib.suppress(OSError):
+            _write(os.path.join(self.path, "cgroup.procs"), b"0")
 
     def pids(self) -> list[int]:
         """Every process in it and in groups made below it; zombies do not count."""
@@ -53,11 +54,14 @@ class Cgroups:
         self._root = root
         self._made = 0
 
-    def make(self) -> Cgroup:
-        """A new, empty group; OSError where the system does not let us."""
+    def make(self) -> Cgroup | None:
+        """A new, empty group; None where the system does not let us (marks and sessions remain)."""
         self._made += 1
         path = os.path.join(self._root, f"{_PREFIX}{os.getpid()}-{self._made}")
-        os.mkdir(path)
+        try:
+            os.mkdir(path)
+        except OSError:
+            return None
         return Cgroup(path)
 
     def left_over(self) -> list[Cgroup]:
@@ -66,11 +70,9 @@ class Cgroups:
 
 
 def delegated() -> str | None:
-    """The cgroup v2 directory of this process if it was handed over to it (systemd: `Delegate=`), else
-    None.
+    """The cgroup v2 directory of this process if it was handed over to it (`Delegate=`), else None.
 
-    Being allowed to write is not enough for root, who may write everywhere: systemd marks what it
-    delegates.
+    Root may write everywhere, so being allowed to is not enough: systemd marks what it delegates.
     """
     path = _own_path()
     if path is None:

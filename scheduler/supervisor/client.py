@@ -156,8 +156,7 @@ class SupervisorClient:
         self._send(message, list(given.values()))
 
     def end(self, run: str, why: str, kill_after: float) -> None:
-        """TERM now, KILL after `kill_after` seconds, to everything of the run; `Exited` follows when all is
-        gone.
+        """TERM now, KILL after `kill_after` seconds, to everything of the run; then `Exited` follows.
 
         `why` (timeout, cancel, lost, replaced, drain …) is what the exit then means. Nothing happens if the
         run is over already; its `Exited` is on the way.
@@ -176,9 +175,7 @@ class SupervisorClient:
         self._send({"type": "trust", "node": self.node, "term_at": term_at, "kill_at": kill_at})
 
     def settled(self, run: str, attempt: int) -> None:
-        """The exit of this attempt is recorded; without this it is left in the exits file for the next
-        daemon.
-        """
+        """The exit of this attempt is recorded; without this the exits file tells it to the next daemon."""
         self._send({"type": "settled", "run": run, "attempt": attempt})
 
     def ping(self) -> int:
@@ -188,14 +185,11 @@ class SupervisorClient:
         return number
 
     def kill(self) -> None:
-        """SIGKILL to a supervisor that is silent. `SupervisorGone` follows; what it owned falls to this
-        process.
-        """
+        """SIGKILL to a supervisor that is silent. `SupervisorGone` follows; what it owned falls to us."""
         self._process.kill()
 
     def replace(self, *, node: str | None = None, kill_after: float = 5.0) -> SupervisorClient:
-        """Kill this supervisor if it still lives, end and reap all it left, and open a fresh one (main
-        thread).
+        """Kill this supervisor if it still lives, end and reap all it left, open a fresh one (main thread).
 
         Runs that had no `Exited` when this returns are lost: nothing of them lives any more.
         """
@@ -207,9 +201,7 @@ class SupervisorClient:
         ).open()
 
     def close(self, timeout: float = 15.0) -> bool:
-        """Ask it to end everything and exit (TERM, KILL after 5 s); events arrive until then. False if it
-        stayed.
-        """
+        """Ask it to end everything (TERM, KILL after 5 s) and to exit; events go on. False if it stayed."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_WR)
         return self._gone.wait(timeout)

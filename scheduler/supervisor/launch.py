@@ -2,12 +2,12 @@
 
 The supervisor forks (a process this small forks in a fraction of a millisecond, and fork, unlike vfork and
 posix_spawn, does not wait for the exec), so a work directory or program on a stalled file system holds up
-only the child that needs it. Success is the end of a close-on-exec pipe; failure is a line `stage errno` in
-it.
+only the child that needs it. Success is the end of a close-on-exec pipe; failure is `stage errno` in it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -97,9 +97,7 @@ class Launcher:
                 os._exit(127)
 
     def _arrange(self, fds: dict[str, int], told: int) -> int:
-        """Put descriptors where the child expects them and close all others; the place to which `told`
-        went.
-        """
+        """Put descriptors where the child expects them and close all others; the new place of `told`."""
         # First all of them out of the way, `told` last and thus highest, then each to its place.
         high = {name: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for name, fd in fds.items()}
         told = fcntl.fcntl(told, fcntl.F_DUPFD_CLOEXEC, max([10, *high.values()]) + 1)
@@ -115,9 +113,8 @@ class Launcher:
         return told
 
     def _confine(self, slot: int, cgroup: Cgroup | None) -> None:
-        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-        os.write(descriptor, str(self._oom).encode("ascii"))
-        os.close(descriptor)
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb") as file:
+            file.write(str(self._oom).encode("ascii"))
         if cgroup is not None:
             cgroup.join()
         resource.setrlimit(resource.RLIMIT_NOFILE, self._files)

@@ -65,7 +65,7 @@ class Supervisor:
                     self._drain_wakeups()
                     self._runs.reap(time.monotonic())
                 elif number in self._telling:
-                    self._runs.told(self._telling.pop(number))
+                    self._runs.told(self._telling[number])
             if self._starts:
                 self._start(*self._starts.popleft())
             self._runs.tick(time.monotonic())
@@ -260,8 +260,8 @@ def _wake_on_child_exit() -> socket.socket:
 def main(fd: int) -> None:
     """Serve on this descriptor, one end of a SOCK_SEQPACKET pair.
 
-    The process follows its socket and nothing else: every signal but SIGCHLD, and those that cannot be, is
-    blocked.
+    The process follows its socket and nothing else: every signal that can be is
+    blocked, but for SIGCHLD.
     """
     os.setsid()
     os.chdir("/")

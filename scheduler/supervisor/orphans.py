@@ -1,8 +1,7 @@
 """What falls to the daemon, a subreaper, when its supervisor dies: ended and reaped here.
 
 A run's processes are recognized by their session: the supervisor starts every child in a new one, and a
-process can leave its session only for another new one. The daemon's own helpers stay in the daemon's
-session.
+process can leave its session only for another new one. The daemon's own helpers stay in its session.
 """
 
 from __future__ import annotations
@@ -48,8 +47,7 @@ def end_orphans(*, spare: Collection[int] = (), since: int = 0, kill_after: floa
 
 
 def reap_orphans(*, spare: Collection[int] = ()) -> int:
-    """Reap what fell to this process and has exited (a daemon that is process 1 gets all of it); the number
-    reaped.
+    """Reap what fell to this process and has exited; the number reaped. A daemon that is process 1 needs it.
 
     Children in the daemon's own session are left to whoever started them.
     """

@@ -36,9 +36,7 @@ class Piece:
 
 
 def create(path: Path) -> int:
-    """A new file, 0600, and the append-only descriptor for the child; FileExistsError if it is there
-    already.
-    """
+    """A new file, 0600: its append-only descriptor for the child; FileExistsError if it exists."""
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
@@ -73,9 +71,7 @@ class OutputFile:
         return max(0, self.size - 2 * self._half)
 
     def trim(self) -> bool:
-        """Give back the disk space of what is not kept; False where the file system cannot (nothing is lost
-        then).
-        """
+        """Give back the disk space of what is not kept; False where the file system cannot do that."""
         with self._trimming:
             end = self.size - self._half
             if self._can_punch and end - self._punched_to >= _WORTH_PUNCHING:

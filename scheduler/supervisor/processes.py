@@ -53,9 +53,7 @@ def mark_of(pid: int) -> int | None:
 
 
 def children_of(pid: int) -> list[int]:
-    """Direct children, zombies included. Exact for a process that is not reaping meanwhile, such as the
-    caller.
-    """
+    """Direct children, zombies included; exact only while their parent is not reaping."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):

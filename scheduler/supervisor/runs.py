@@ -25,9 +25,7 @@ _LONGEST_PAUSE = 1.0  # seconds between two rounds of SIGKILL
 
 
 class Runs:
-    """`report` takes messages for the daemon; `watch(fd, run)` and `unwatch(fd)` tell the loop what to
-    poll.
-    """
+    """`report` takes messages for the daemon; `watch(fd, run)` and `unwatch(fd)` say what to poll."""
 
     def __init__(
         self,
@@ -70,9 +68,8 @@ class Runs:
     def start(self, order: dict[str, Any], fds: dict[str, int]) -> None:
         """Fork; whether the exec succeeded is told later, by `told`."""
         slot = self._marks.take()
-        cgroup = None
+        cgroup = self._cgroups.make() if self._cgroups else None
         try:
-            cgroup = self._cgroups.make() if self._cgroups else None
             pid, tell = self._launcher.start(order, fds, slot, cgroup)
         except OSError as error:
             self._marks.give_back(slot)
@@ -115,8 +112,7 @@ class Runs:
     def end(self, name: str, why: str, kill_after: float, now: float) -> None:
         """TERM now, KILL after `kill_after` seconds, to the run and all its descendants.
 
-        The first reason stands, and only if the main process had not exited yet; an earlier KILL is
-        honoured.
+        The first reason stands, and only if the main process had not exited yet; the earliest KILL counts.
         """
         self.reap(now)
         run = self._by_name.get(name)

@@ -18,9 +18,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`memory` in bytes of address space, `tasks` processes of the child's user (not enforced for root),
-    `nice`.
-    """
+    """`memory`: bytes of address space; `tasks`: processes of the child's user (not enforced for root)."""
 
     memory: int | None = None
     tasks: int | None = None
@@ -58,8 +56,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class SpawnFailed:
-    """No program was executed. `stage` is one of `refused fork limits user cwd exec`; `errno` is 0 for
-    `refused`.
+    """No program was executed. `stage` is one of `refused fork limits user cwd exec`, `errno` 0 for refused.
 
     `diagnose.explain` makes one sentence of it.
     """

@@ -30,9 +30,7 @@ _ROUND = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """Who held the directory before. `since` is CLOCK_BOOTTIME seconds of its daemon's start, None after a
-    reboot.
-    """
+    """Who held the directory before. `since`: CLOCK_BOOTTIME of its daemon's start, None after a reboot."""
 
     node: str | None
     since: float | None
