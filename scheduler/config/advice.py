@@ -96,8 +96,8 @@ def _about_comment(loaded: Loaded, job: Job) -> Iterator[Warning]:
     if scalar is None:
         return
     lines = _lines(loaded, tree.name)
-    _, line, column = scalar
-    if line < len(lines) and re.match(r"\s*#", lines[line][column:]):
+    value, line, column = scalar
+    if line < len(lines) and re.match(r"\s+#", lines[line][column + len(value) :]):
         reason = "everything behind ` #` is a comment and not part of the command"
         yield ("command",), reason, "put the command in quotes if it belongs to it"
 

@@ -91,7 +91,7 @@ class Tree:
         return place
 
     def unquoted(self, path: Path) -> tuple[str, int, int] | None:
-        """The text of an unquoted scalar at `path`, and the line and column (from 0) behind it; else None."""
+        """The text of an unquoted scalar at `path`, and the line and column (from 0) where it begins; else None."""
         node = self.root
         for part in path:
             found = _child(node, part)
@@ -99,7 +99,7 @@ class Tree:
                 return None
             node = found[1]
         if isinstance(node, yaml.ScalarNode) and not node.style and node.tag == _STR:
-            return node.value, node.end_mark.line, node.end_mark.column
+            return node.value, node.start_mark.line, node.start_mark.column
         return None
 
     def _complain(self, node: yaml.Node, reason: str, hint: str) -> None:
