@@ -1,0 +1,182 @@
+"""One installation under test: its files, its daemon processes, its ledger read with plain SQL."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import psycopg
+
+from tests.crash.checker import RunRow, SkipRow, Stamp
+from tests.crash.load import MARK
+
+READY = 30.0
+
+
+class World:
+    """`url` empty: SQLite in the state directory."""
+
+    def __init__(self, folder: Path, mark: str, url: str = "", **settings: str) -> None:
+        self.folder = folder
+        self.mark = mark
+        self.url = url
+        self.stamps = folder / "stamps"
+        self.config = folder / "jobs.yaml"
+        self.state = folder / "state"
+        self.log = folder / "log"
+        self._settings = settings
+        self.daemon: subprocess.Popen[bytes] | None = None
+
+    # ------------------------------------------------------------ the daemon
+
+    def start(self) -> None:
+        """Starts a daemon and waits until it is ready."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SCHEDULER_")}
+        environment |= {
+            "SCHEDULER_CONFIG": str(self.config),
+            "SCHEDULER_STATE_DIR": str(self.state),
+            "SCHEDULER_LISTEN": "127.0.0.1:0",
+            "SCHEDULER_SLOTS": "2000",
+            "SCHEDULER_LOG_FORMAT": "json",
+            **self._settings,
+        }
+        if self.url:
+            environment["SCHEDULER_DATABASE_URL"] = self.url
+        with self.log.open("ab") as log:
+            self.daemon = subprocess.Popen(
+                [sys.executable, "-m", "scheduler.daemon"],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.wait_ready()
+
+    def wait_ready(self, timeout: float = READY) -> None:
+        until = time.monotonic() + timeout
+        while time.monotonic() < until:
+            assert self.daemon is not None
+            if self.daemon.poll() is not None:
+                raise AssertionError(f"the daemon ended with {self.daemon.returncode}:\n{self.tail()}")
+            try:
+                if self.get("/readyz")[0] == 200:
+                    return
+            except OSError:
+                pass
+            _pause(0.02)
+        raise AssertionError(f"the daemon is not ready after {timeout} s:\n{self.tail()}")
+
+    def kill(self) -> None:
+        """kill -9, and reap."""
+        assert self.daemon is not None
+        self.daemon.kill()
+        self.daemon.wait()
+
+    def stop(self, timeout: float = 60.0) -> int:
+        """SIGTERM, and wait for the drain."""
+        assert self.daemon is not None
+        self.daemon.send_signal(signal.SIGTERM)
+        return self.daemon.wait(timeout)
+
+    def supervisor(self) -> int | None:
+        """The pid of the present daemon's supervisor."""
+        assert self.daemon is not None
+        for pid in _children(self.daemon.pid):
+            if b"supervisor" in _read(f"/proc/{pid}/cmdline"):
+                return pid
+        return None
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:]
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        return self.ask("GET", path)
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+        """Over the Unix socket."""
+        connection = http.client.HTTPConnection("localhost", timeout=30)
+        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.sock.settimeout(30)
+        try:
+            connection.sock.connect(str(self.state / "schedctl.sock"))
+            text = None if body is None else json.dumps(body)
+            connection.request(method, path, text, {"content-type": "application/json"} if text else {})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    # ------------------------------------------------------------ what is known
+
+    def read_stamps(self) -> list[Stamp]:
+        boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        stamps = []
+        for line in self.stamps.read_text().splitlines() if self.stamps.exists() else []:
+            kind, job, instant, run, attempt, fence, at = line.split()
+            due = round(datetime.fromisoformat(instant).timestamp())
+            stamps.append(Stamp(kind, job, due, run, int(attempt), int(fence), boot + float(at)))
+        return stamps
+
+    def read_ledger(self) -> tuple[list[RunRow], list[SkipRow]]:
+        """With plain SQL, so that no code of the product stands between."""
+        runs = self._rows("SELECT id, job, scheduled_for, status, reason, attempt FROM runs")
+        skips = self._rows("SELECT job, reason, first, last, count FROM skips")
+        return (
+            [RunRow(r[0], r[1], _second(r[2]), r[3], r[4], r[5], r[3] in ("PENDING", "RUNNING")) for r in runs],
+            [SkipRow(s[0], s[1], _second(s[2]) or 0, _second(s[3]) or 0, s[4]) for s in skips],
+        )
+
+    def _rows(self, query: str) -> list[tuple]:
+        if self.url:
+            with psycopg.connect(self.url) as postgres:
+                return postgres.execute(query).fetchall()
+        connection = sqlite3.connect(f"file:{self.state / 'scheduler.db'}?mode=ro", uri=True)
+        try:
+            return connection.execute(query).fetchall()
+        finally:
+            connection.close()
+
+    def survivors(self) -> list[str]:
+        """Processes that a job started and that still live."""
+        wanted = f"{MARK}={self.mark}".encode()
+        found = []
+        for entry in os.listdir("/proc"):
+            if entry.isdecimal() and wanted in _read(f"/proc/{entry}/environ").split(b"\0"):
+                found.append(
+                    f"{entry} {_read(f'/proc/{entry}/cmdline').replace(bytes(1), b' ').decode(errors='replace')}"
+                )
+        return found
+
+
+def _second(text: object) -> int | None:
+    if text is None:
+        return None
+    instant = text if isinstance(text, datetime) else datetime.fromisoformat(str(text))
+    return round(instant.timestamp())
+
+
+def _children(pid: int) -> list[int]:
+    text = b" ".join(_read(f"/proc/{pid}/task/{task}/children") for task in os.listdir(f"/proc/{pid}/task"))
+    return [int(word) for word in text.split()]
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _pause(seconds: float) -> None:
+    """A step of a wait that has a time-out of its own."""
+    time.sleep(seconds)
