@@ -41,7 +41,13 @@ def configure_logs(style: str, stream: TextIO | None = None, level: int = loggin
         _instants,
     ]
     if console:
-        ending: list[Any] = [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+        ending: list[Any] = [
+            structlog.dev.ConsoleRenderer(
+                colors=stream.isatty(),
+                # The prettier ones show local variables, and with them secrets.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
     else:
         ending = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
     structlog.configure(

@@ -26,6 +26,7 @@ def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
             SchedulerError: _scheduler_error,
             HTTPException: _http_error,
             ClientDisconnect: _gone,
+            Exception: _bug,
         },
     )
     app.state.backend = backend
@@ -51,3 +52,7 @@ def _http_error(request: Request, error: Exception) -> Response:
 
 def _gone(request: Request, error: Exception) -> Response:
     return Problem(400, "the request ended before its body did")
+
+
+def _bug(request: Request, error: Exception) -> Response:
+    return Problem(500, f"{type(error).__name__} inside the daemon", hint="its log has the details")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scheduler.web.answers import Problem
 
@@ -17,7 +17,7 @@ class Guard:
     """Lets a trusted caller (the Unix socket: its mode is its auth) do everything. Anybody else may read, and only if
     the Host header names this machine, so that no web page can reach the daemon through a name of its own.
 
-    It is also the net below everything: an exception becomes a 500 problem and a line in the log."""
+    It is also the net below everything: an exception inside becomes one line in the log."""
 
     def __init__(self, app: ASGIApp, *, trusted: bool) -> None:
         self._app = app
@@ -30,21 +30,11 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        started = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
         try:
-            await self._app(scope, receive, watched)
-        except Exception as error:
+            await self._app(scope, receive, send)
+        except Exception:
+            # The client has its 500 already; whatever the server would do further is to print this once more.
             log.exception("request_failed", method=scope["method"], route=getattr(scope.get("route"), "path", None))
-            if started:
-                raise
-            problem = Problem(500, f"{type(error).__name__} inside the daemon", hint="its log has the details")
-            await problem(scope, receive, send)
 
 
 def _refusal(scope: Scope) -> Problem | None:

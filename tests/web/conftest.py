@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from scheduler.store.store import SqlStore
+from tests.databases import Place, sqlite_place, sqlite_template
+from tests.faces import Faces
+from tests.web.client import Client, client_of
+
+__all__ = ["sqlite_place", "sqlite_template"]
+
+
+@pytest.fixture
+def store(sqlite_place: Place) -> Iterator[SqlStore]:
+    opened = sqlite_place.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def faces(store: SqlStore) -> Faces:
+    return Faces(store)
+
+
+@pytest.fixture
+def acting(faces: Faces) -> Iterator[Client]:
+    """The API as the Unix socket has it."""
+    with client_of(faces.apps()[1]) as client:
+        yield client
+
+
+@pytest.fixture
+def reading(faces: Faces) -> Iterator[Client]:
+    """The API as TCP has it."""
+    with client_of(faces.apps()[0]) as client:
+        yield client

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import http.client
+import os
+import pwd
+import socket
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scheduler.core.errors import StartError
+from scheduler.web.server import WebServer, bind_tcp, bind_unix
+from tests.faces import Faces, Served
+
+
+@pytest.fixture
+def served(faces: Faces) -> Iterator[Served]:
+    with faces.served() as found:
+        yield found
+
+
+def ask(path: Path, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(10)
+        client.connect(str(path))
+        client.sendall(request)
+        answer = b""
+        while part := client.recv(65536):
+            answer += part
+        return answer
+
+
+def test_the_socket_is_for_owner_and_group(served: Served) -> None:
+    assert stat.S_IMODE(served.socket.stat().st_mode) == 0o660
+
+
+def test_who_acts_on_the_socket_is_known_by_the_kernel(served: Served) -> None:
+    body = b'{"payload": 1}'
+    head = f"POST /v1/jobs/ticket/runs HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    assert b"202 Accepted" in ask(served.socket, head.encode() + body)
+    (run,) = served.rig.runs("ticket")
+    assert run.author == pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_tcp_reads_and_does_not_act(served: Served) -> None:
+    assert served.server.address is not None
+    connection = http.client.HTTPConnection(*served.server.address, timeout=10)
+    connection.request("GET", "/v1/jobs")
+    answer = connection.getresponse()
+    assert (answer.status, len(answer.read()) > 0) == (200, True)
+    connection.request("POST", "/v1/jobs/ticket/runs")
+    answer = connection.getresponse()
+    assert answer.status == 403
+    answer.read()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/reload HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /v1/reload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n",
+        b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /v1/jobs HTTP/1.1\r\n" + b"X: y\r\n" * 20_000 + b"\r\n",
+    ],
+    ids=range(7),
+)
+def test_what_is_no_http_is_refused_and_the_server_goes_on(served: Served, request_bytes: bytes) -> None:
+    try:
+        answer = ask(served.socket, request_bytes)
+    except (BrokenPipeError, ConnectionResetError):
+        answer = b""
+    assert not answer or answer.split(b" ")[1][:1] == b"4"
+    assert b"200 OK" in ask(served.socket, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+
+
+def test_stop_removes_the_socket_and_lets_a_waiting_request_finish(faces: Faces) -> None:
+    with faces.served() as served:
+        assert served.schedctl("run-now", "ticket") == 0
+        (run,) = served.rig.runs("ticket")
+        request = f"GET /v1/runs/{run.id}?wait=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+        answers: list[bytes] = []
+        waiting = threading.Thread(target=lambda: answers.append(ask(served.socket, request)))
+        waiting.start()
+        path = served.socket
+    waiting.join(10)
+    assert not path.exists()
+    assert len(answers) == 1
+
+
+def test_stop_does_not_hang_on_a_client_that_never_asks(faces: Faces) -> None:
+    begun = time.monotonic()
+    with faces.served() as served, socket.socket(socket.AF_UNIX) as idle:
+        idle.connect(str(served.socket))
+        idle.sendall(b"GET /v1/jobs HTTP/1.1\r\n")
+        served.server.stop()
+    assert time.monotonic() - begun < 8
+
+
+def test_a_stale_socket_is_replaced_and_a_live_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("s.sock")
+    bind_unix(path).close()
+    assert path.is_socket()
+    live = bind_unix(path)
+    with pytest.raises(StartError, match="another daemon serves"):
+        bind_unix(path)
+    live.close()
+    assert sorted(os.listdir()) == ["s.sock"]
+
+
+def test_what_is_no_socket_is_not_removed(tmp_path: Path) -> None:
+    path = tmp_path / "s.sock"
+    path.write_text("precious")
+    with pytest.raises(StartError, match="no socket"):
+        bind_unix(path)
+    assert path.read_text() == "precious"
+
+
+def test_a_path_that_is_too_long_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="bytes, the system takes 103"):
+        bind_unix(tmp_path / ("x" * 120))
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StartError, match="cannot make the socket"):
+        bind_unix(Path("missing/s.sock"))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_other_addresses_than_loopback_are_refused(host: str) -> None:
+    with pytest.raises(StartError, match="is refused"):
+        bind_tcp(host, 0)
+
+
+def test_a_port_in_use_is_told(tmp_path: Path) -> None:
+    with bind_tcp("127.0.0.1", 0) as taken, pytest.raises(StartError, match=r"cannot listen on 127\.0\.0\.1"):
+        bind_tcp("127.0.0.1", taken.getsockname()[1])
+
+
+def test_open_leaves_nothing_behind_when_it_fails(faces: Faces, tmp_path: Path) -> None:
+    reading, acting = faces.apps()
+    server = WebServer(reading, acting, ("127.0.0.1", 0), tmp_path / ("x" * 120))
+    with pytest.raises(StartError):
+        server.open()
+    server.stop()
