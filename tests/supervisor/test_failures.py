@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.supervisor import processes
 from scheduler.supervisor.diagnose import explain
 from scheduler.supervisor.spec import SpawnFailed, User
 from tests.supervisor.harness import Harness, wait_until
@@ -106,6 +107,25 @@ def test_busy_text_file_is_tried_again(supervisor: Harness, tmp_path: Path) -> N
         assert supervisor.exited("other").code == 5
         assert not supervisor.inbox.qsize()
     assert supervisor.exited("waits").code == 0
+
+
+def test_a_child_that_cannot_be_executed_yet_holds_nothing_of_the_supervisor(
+    supervisor: Harness, tmp_path: Path
+) -> None:
+    """Or a stalled one would keep the socket open, and a dead supervisor could not be told from a living one."""
+    path = tmp_path / "program"
+    path.write_bytes(Path("/bin/true").resolve().read_bytes())
+    path.chmod(0o755)
+    with path.open("ab"):
+        supervisor.start("r", str(path))
+        (pid,) = wait_until(lambda: processes.children_of(supervisor.client.pid))
+
+        def targets() -> list[str]:
+            return sorted(os.readlink(fd).split(":")[0] for fd in Path(f"/proc/{pid}/fd").iterdir())
+
+        expected = sorted(["/dev/null", str(tmp_path / "r.out"), str(tmp_path / "r.out"), "pipe"])
+        wait_until(lambda: targets() == expected)
+    assert supervisor.exited("r").code == 0
 
 
 def test_text_file_busy_for_too_long(supervisor: Harness, tmp_path: Path) -> None:
