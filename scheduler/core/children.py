@@ -22,7 +22,7 @@ class ChildUser:
 class ChildSpec:
     """One process to start. `run` is unique among the living ones, `node` the id under which its run was claimed,
     `env` its whole environment, `kill_after` in seconds. `argv[0]` without a slash is looked up in the PATH of `env`.
-    `attempt` counts from 1; 0 is for processes that are no attempt of a run, whose exit nobody settles."""
+    `attempt` counts from 1; 0 is for processes that are no attempt of a run."""
 
     run: str
     attempt: int
@@ -75,6 +75,10 @@ class Children(Protocol):
         """Asks for a child and returns. stdin is /dev/null unless given; a channel becomes descriptor 3. The
         descriptors stay the caller's, who may close them at once. Raises InvalidInput for what cannot be sent,
         Unavailable when nobody is there; then the listener hears nothing."""
+        ...
+
+    def settled(self, run: str, attempt: int) -> None:
+        """The exit of this attempt is recorded, or is nobody's business: it need not be kept any longer."""
         ...
 
     def end(self, run: str, why: str, kill_after: float) -> None:

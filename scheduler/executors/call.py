@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from scheduler.core.model import FailReason
+from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.core.ports import Launch
 from scheduler.executors.attempts.environment import base_environment
@@ -47,11 +47,11 @@ class CallExecutor:
         }
 
         def finished(answer: Answer) -> None:
-            if answer.message is not None:
-                threads = answer.message.get("threads", 0)
-                if answer.left or threads:
-                    record.workspace.note(f"left {answer.left} processes and {threads} threads, ended")
-            reported = record.finish()
+            threads = 0 if answer.message is None else answer.message.get("threads", 0)
+            note = f"left {answer.left} processes and {threads} threads, ended" if answer.left or threads else ""
+            self._context.records.finish_later(record, lambda reported: conclude(answer, reported), note)
+
+        def conclude(answer: Answer, reported: Json) -> None:
             outcome = _outcome(answer, launch, reported)
             if isinstance(outcome, Failed):
                 outcome = replace(outcome, error=record.masked(outcome.error))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import tempfile
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,11 +11,12 @@ from typing import ClassVar
 
 from scheduler.core.children import ChildExit, ChildSpec, ChildUser
 from scheduler.core.errors import InvalidInput, SchedulerError, Unavailable
-from scheduler.core.model import FailReason
+from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Snoozed
 from scheduler.core.ports import Launch
+from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.attempts.outcomes import of_exit
-from scheduler.executors.attempts.records import AttemptRecord
+from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 
 NOBODY_THERE = timedelta(seconds=5)
@@ -34,14 +34,12 @@ class CommandExecutor:
         self._lock = threading.Lock()
 
     def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
-        record = self._context.records.of(launch.run.id, launch.attempt)
-
         def finished(outcome: Outcome) -> None:
             with self._lock:
                 self._live.pop(launch.run.id, None)
             done(outcome)
 
-        attempt = _Attempt(launch, record, finished)
+        attempt = _Attempt(launch, self._context.records, finished)
         with self._lock:
             self._live[launch.run.id] = attempt
         try:
@@ -49,7 +47,7 @@ class CommandExecutor:
         except Unavailable as error:
             finished(Snoozed(NOBODY_THERE, str(error)))
         except SchedulerError as error:
-            finished(Failed(FailReason.SPAWN, record.masked(str(error)), retryable=False))
+            finished(Failed(FailReason.SPAWN, attempt.record.masked(str(error)), retryable=False))
         except OSError as error:
             finished(Snoozed(NOBODY_THERE, f"{launch.run.job} could not be started: {error}"))
 
@@ -86,9 +84,7 @@ class CommandExecutor:
             if child.stdin is None:
                 self._context.children.start(spec, attempt, output_fd=output)
             else:
-                with tempfile.TemporaryFile() as file:
-                    file.write(child.stdin.encode("utf-8", "surrogateescape"))
-                    file.seek(0)
+                with anonymous_file(child.stdin.encode("utf-8", "surrogateescape")) as file:
                     self._context.children.start(spec, attempt, output_fd=output, stdin_fd=file.fileno())
         finally:
             os.close(output)
@@ -97,24 +93,25 @@ class CommandExecutor:
 class _Attempt:
     """Hears how the child of one attempt ends."""
 
-    def __init__(self, launch: Launch, record: AttemptRecord, finished: Callable[[Outcome], None]) -> None:
+    def __init__(self, launch: Launch, records: AttemptRecords, finished: Callable[[Outcome], None]) -> None:
+        record = records.of(launch.run.id, launch.attempt)
+        self._records = records
         self.launch = launch
         self.record = record
         self._finished = finished
 
     def failed(self, error: str) -> None:
-        self.record.finish()
-        self._finished(Failed(FailReason.SPAWN, self.record.masked(error)))
+        self._over(lambda result: Failed(FailReason.SPAWN, self.record.masked(error)))
 
     def exited(self, ended: ChildExit) -> None:
-        if ended.left:
-            self.record.workspace.note(f"left {ended.left} process{'es' if ended.left > 1 else ''}, ended")
-        result = self.record.finish()
-        self._finished(of_exit(ended, self.launch.job, result, self.launch.environment))
+        note = f"left {ended.left} process{'es' if ended.left > 1 else ''}, ended" if ended.left else ""
+        self._over(lambda result: of_exit(ended, self.launch.job, result, self.launch.environment), note)
 
     def lost(self, error: str) -> None:
-        self.record.finish()
-        self._finished(Failed(FailReason.LOST, error))
+        self._over(lambda result: Failed(FailReason.LOST, error))
+
+    def _over(self, outcome: Callable[[Json], Outcome], note: str = "") -> None:
+        self._records.finish_later(self.record, lambda result: self._finished(outcome(result)), note)
 
 
 def _argv(command: str | list[str]) -> tuple[str, ...]:

@@ -56,7 +56,9 @@ class HttpExecutor:
         message = _message(launch, headers, str(record.workspace.output))
 
         def finished(answer: Answer) -> None:
-            record.finish()
+            self._context.records.finish_later(record, lambda reported: conclude(answer))
+
+        def conclude(answer: Answer) -> None:
             if answer.message is None:
                 outcome = without_message(answer, launch.job)
             else:
@@ -135,7 +137,8 @@ def _message(launch: Launch, headers: list[tuple[str, str]], output: str) -> Mes
         "names": None if template is None else _names(launch),
         "payload": None if template is not None else payload,
         "expect_status": list(options.get("expect_status") or ()),
-        "timeout": launch.job.timeout.total_seconds(),
+        # The attempt's own time-out is the daemon's to judge; this one only must not come before it.
+        "timeout": launch.job.timeout.total_seconds() + 60.0,
         "output": output,
         "log_limit": launch.job.log_limit,
     }

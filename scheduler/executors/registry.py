@@ -49,4 +49,5 @@ def discover() -> dict[str, type[ActionExecutor]]:
 
 def create_executors(context: Context) -> dict[str, ActionExecutor]:
     """One executor of every kind, by kind."""
+    context.records.when_forgotten(context.children.settled)
     return {kind: make(context) for kind, make in discover().items()}

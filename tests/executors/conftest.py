@@ -24,6 +24,19 @@ def children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
 
 
 @pytest.fixture
+def own_children(tmp_path: Path) -> Iterator[Owner]:
+    """A supervisor that a test may kill."""
+    (tmp_path / "own").mkdir()
+    lock = StateLock.acquire(tmp_path / "own" / "state")
+    owner = Owner(lock, NODE, lambda: None)
+    owner.open()
+    owner.trust(None, None)
+    yield owner
+    assert owner.close()
+    lock.release()
+
+
+@pytest.fixture
 def environ() -> dict[str, str]:
     """The daemon's environment, as tests may fill it."""
     return {}

@@ -109,6 +109,7 @@ class Bench:
     def close(self) -> None:
         for executor in self.executors.values():
             executor.close()
+        self.records.close()
 
 
 def make_run(job: str, **changes: Any) -> Run:

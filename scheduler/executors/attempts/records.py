@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from scheduler.core.errors import InvalidInput
@@ -14,6 +16,8 @@ from scheduler.executors.attempts.output import OutputFile
 from scheduler.executors.attempts.reports import Reported, ReportReader
 from scheduler.executors.attempts.secrets import read_secret
 from scheduler.executors.attempts.workspace import About, Workspace, Workspaces
+
+_log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
 
@@ -96,8 +100,10 @@ class AttemptRecords:
         self.workspaces = Workspaces(state_dir)
         self._environ = environ
         self._records: dict[Key, AttemptRecord] = {}
-        self._found: dict[Key, AttemptRecord] = {}
         self._lock = threading.Lock()
+        self._forgotten: Callable[[str, int], None] = lambda run, attempt: None
+        # The last reading of files may wait for a disk; those who bring news of children and workers must not.
+        self._finishing = ThreadPoolExecutor(4, thread_name_prefix="attempts")
 
     def begin(self, run: Run, job: Job, secrets: Mapping[str, str]) -> Workspace:
         """The files of the attempt `run.attempt`. OSError when the disk does not take them, KeyError for an unknown
@@ -109,18 +115,21 @@ class AttemptRecords:
         record = AttemptRecord(run.id, run.attempt, workspace, about, secrets.values())
         with self._lock:
             self._records[run.id, run.attempt] = record
-            self._found.pop((run.id, run.attempt), None)
         return workspace
 
     def of(self, run: str, attempt: int) -> AttemptRecord:
-        """The record of an attempt, also of one that a former daemon started; NotFound is never raised: what lies
-        nowhere has empty output."""
-        key = run, attempt
+        """The record of an attempt, also of one that a former daemon started; what lies nowhere has empty output."""
         with self._lock:
-            record = self._records.get(key) or self._found.get(key)
-            if record is None:
-                record = self._found[key] = self._find(run, attempt)
-        return record
+            record = self._records.get((run, attempt))
+        return self._find(run, attempt) if record is None else record
+
+    def finish_later(self, record: AttemptRecord, then: Callable[[Json], None], note: str = "") -> None:
+        """In another thread: `note` as the last line of its output, `record.finish`, `then` with the result."""
+        self._finishing.submit(_finish, record, then, note)
+
+    def when_forgotten(self, call: Callable[[str, int], None]) -> None:
+        """`call` is told (run, attempt) of everything that is forgotten, which is when it is in the database."""
+        self._forgotten = call
 
     def outputs(self, runs: Collection[Key]) -> list[Output]:
         return [self.of(run, attempt).output() for run, attempt in runs]
@@ -134,13 +143,17 @@ class AttemptRecords:
         for run, attempt in runs:
             with self._lock:
                 self._records.pop((run, attempt), None)
-                self._found.pop((run, attempt), None)
             self.workspaces.remove(run, attempt)
+            self._forgotten(run, attempt)
 
     def left_behind(self) -> list[Key]:
         present = list(self.workspaces.present())
         with self._lock:
             return [key for key in present if key not in self._records]
+
+    def close(self) -> None:
+        """Waits for what is being finished; nothing is finished later any more."""
+        self._finishing.shutdown()
 
     def _find(self, run: str, attempt: int) -> AttemptRecord:
         workspace = self.workspaces.of(run, attempt)
@@ -152,6 +165,17 @@ class AttemptRecords:
         record = AttemptRecord(run, attempt, workspace, about, secrets)
         record.finish()
         return record
+
+
+def _finish(record: AttemptRecord, then: Callable[[Json], None], note: str) -> None:
+    try:
+        if note:
+            record.workspace.note(note)
+        result = record.finish()
+    except Exception:
+        _log.exception("the files of run %s cannot be read", record.run)
+        result = None
+    then(result)
 
 
 class _Withheld(AttemptRecord):

@@ -93,6 +93,8 @@ class Workspaces:
         account = None if user is None else pwd.getpwnam(user)
         mode = 0o700 if account is None or account.pw_uid == os.geteuid() else 0o711
         workspace = self.of(run, attempt)
+        if mode & 0o011:
+            _make(self._root.parent, mode)
         for directory in (self._root, workspace.directory.parent):
             _make(directory, mode)
         try:
@@ -111,7 +113,7 @@ class Workspaces:
             _write(path, data)
             if account is not None and account.pw_uid != os.geteuid():
                 os.chown(path, account.pw_uid, account.pw_gid)
-        _write(workspace.output, b"")
+        os.close(workspace.open_output())
         return workspace
 
     def about(self, run: str, attempt: int) -> About | None:

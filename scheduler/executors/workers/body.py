@@ -30,7 +30,7 @@ def render(template: str, names: Mapping[str, Any]) -> bytes:
     except TemplateSyntaxError as error:
         raise BadTemplate(f"body: line {error.lineno}: {error.message}; correct the template") from None
     except (TemplateError, RecursionError) as error:
-        raise BadTemplate(f"body: {error}; see which names there are in docs/executors.md") from None
+        raise BadTemplate(f"body: {error}; there are {', '.join(sorted(names))}") from None
     except Exception as error:
         raise BadTemplate(f"body: {type(error).__name__}: {error}; correct the template") from None
 

@@ -158,7 +158,9 @@ class Pool:
         channel = self._channels.attach(ours, lambda said: self._heard(worker, said), lambda: self._closed(worker))
         with theirs:
             try:
-                self._children.start(spec, _Listener(self, worker), output_fd=worker.words, channel_fd=theirs.fileno())
+                listener = _Listener(self, worker)
+                words = worker.words.fileno()
+                self._children.start(spec, listener, output_fd=words, channel_fd=theirs.fileno())
             except (SchedulerError, OSError) as error:
                 channel.close()
                 self._over(worker, Answer(busy=f"no worker process could be started: {error}"))
@@ -212,6 +214,7 @@ class Pool:
         again: list[Task] = []
         finished: list[tuple[Task, Answer]] = []
         words = worker.last_words()
+        self._children.settled(worker.name, 0)
         with self._lock:
             for task in list(worker.tasks.values()):
                 if task.answer is not None and task.answer.get("stale") and task.why is None:
@@ -263,7 +266,7 @@ class Pool:
             self._workers.remove(worker)
         if worker.channel is not None:
             worker.channel.close()
-        worker.close()
+        worker.words.close()
 
 
 class _Listener:

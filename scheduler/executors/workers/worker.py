@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import IO
 
 from scheduler.core.children import ChildExit
 from scheduler.core.model import Limits
+from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.workers.channels import Channel
 from scheduler.executors.workers.wire import Message
 
@@ -57,11 +58,6 @@ class Task:
     answer: Message | None = None
 
 
-def _anonymous_file() -> int:
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
 @dataclass(slots=True, eq=False)
 class Worker:
     """A process and its tasks. `retiring`: it gets no further ones. `ended` says why we ended it, if we did.
@@ -75,18 +71,13 @@ class Worker:
     retiring: bool = False
     ended: str | None = None
     overdue_at: float | None = None
-    words: int = field(default_factory=_anonymous_file)
+    words: IO[bytes] = field(default_factory=anonymous_file)
 
     def last_words(self) -> str:
         """The end of what the process itself printed: why it could not start, for example."""
-        size = os.fstat(self.words).st_size
-        data = os.pread(self.words, _LAST_WORDS, max(0, size - _LAST_WORDS))
+        size = os.fstat(self.words.fileno()).st_size
+        data = os.pread(self.words.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS))
         return data.decode("utf-8", "replace").strip()
-
-    def close(self) -> None:
-        if self.words >= 0:
-            os.close(self.words)
-            self.words = -1
 
 
 def argv(kind: str, place: Place) -> tuple[str, ...]:
