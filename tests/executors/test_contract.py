@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Succeeded
 from scheduler.executors.registry import discover
+from scheduler.supervisor.owner import Owner
 from tests.executors.harness import Bench, Going, alive, living_in, make_run, secret, until
 from tests.executors.server import Answers, Server, reply
 
@@ -55,7 +57,8 @@ def _command(bench: Bench, server: Server) -> Kind:
 
 
 def _call(bench: Bench, server: Server) -> Kind:
-    (bench.state / "functions.py").write_text(FUNCTIONS)
+    if not (bench.state / "functions.py").exists():
+        (bench.state / "functions.py").write_text(FUNCTIONS)
     return Kind(
         ("call", {"function": "functions:echo"}),
         ("call", {"function": "functions:fail"}),
@@ -86,6 +89,14 @@ KINDS = {"command": _command, "call": _call, "http": _http}
 
 def test_every_kind_is_covered() -> None:
     assert set(discover()) == set(KINDS)
+
+
+@pytest.fixture(scope="module")
+def bench(children: Owner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One for all of these tests, so that they also meet workers that others have used."""
+    made = Bench(children, tmp_path_factory.mktemp("contract"), {})
+    yield made
+    made.close()
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -176,7 +187,7 @@ def test_many_at_once(bench: Bench, kind: Kind) -> None:
     assert [one.succeeded().result for one in many] == [{"seen": number} for number in range(12)]
 
 
-def test_secrets_are_masked_in_output_and_result(bench: Bench, kind: Kind, environ: dict[str, str]) -> None:
+def test_secrets_are_masked_in_output_and_result(bench: Bench, kind: Kind) -> None:
     bench.environ["TOKEN_SOURCE"] = "hunter2-and-more"
     going = bench.start(
         *kind.echo,
@@ -196,8 +207,10 @@ def test_missing_secret_names_it(bench: Bench, kind: Kind) -> None:
     assert "NOT_SET" in failed.error
 
 
-def test_nothing_is_left_alive_after_closing(bench: Bench, kind: Kind) -> None:
-    bench.start(*kind.echo, run={"payload": 1}).outcome()
-    for executor in bench.executors.values():
-        executor.close()
-    until(lambda: living_in(bench.state) == [], "workers to go")
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_nothing_is_left_alive_after_closing(children: Owner, tmp_path: Path, server: Server, name: str) -> None:
+    fresh = Bench(children, tmp_path, {})
+    kind = KINDS[name](fresh, server)
+    fresh.start(*kind.echo, run={"payload": 1}).succeeded()
+    fresh.close()
+    until(lambda: living_in(fresh.state) == [], "workers to go")

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -12,8 +13,17 @@ import pytest
 
 from scheduler.core.model import Cause, FailReason
 from scheduler.core.outcome import Canceled, Failed, Succeeded
+from scheduler.supervisor.owner import Owner
 from tests.executors.harness import CREATED, Bench, Going, alive, living_in, until
 from tests.executors.server import Answers, Server, as_json, reply
+
+
+@pytest.fixture(scope="module")
+def bench(children: Owner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One for all of these tests: starting a worker takes longer than what most of them do with it."""
+    made = Bench(children, tmp_path_factory.mktemp("http"), {})
+    yield made
+    made.close()
 
 
 def start(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scheduler.core.model import Secret
 from scheduler.executors.attempts.records import AttemptRecords
-from tests.executors.harness import Bench, secret
+from tests.executors.harness import Bench, secret, until
 
 
 def later(bench: Bench, environ: dict[str, str]) -> AttemptRecords:
@@ -104,3 +104,15 @@ def test_secrets_never_get_into_reports(bench: Bench) -> None:
     [report] = bench.records.reports()
     assert report.message == "using ***"
     assert report.checkpoint == {"***": 1}
+
+
+def test_output_is_trimmed_while_nobody_looks_at_it(bench: Bench) -> None:
+    program = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end; exec sleep 600"
+    going = bench.start("command", {"command": program}, log_limit=100_000)
+    path = bench.records.workspaces.of(going.launch.run.id, 1).output
+    until(lambda: path.stat().st_size > 20_000_000, "all of it to be written")
+    bench.records.reports()
+    assert path.stat().st_blocks * 512 < 1_000_000
+    going.end("cancel")
+    going.outcome()
+    assert going.output().endswith("x\nend\n")

@@ -55,8 +55,11 @@ class AttemptRecord:
         return Output(self.run, self.attempt, excerpt.head, excerpt.tail, excerpt.omitted, self.complete)
 
     def report(self) -> Report | None:
-        """All that it has said so far, if any of it is new since the last call."""
+        """All that it has said so far, if any of it is new since the last call.
+
+        Trims the output as well, because this is called every few seconds, whether anybody looks at that or not."""
         with self._lock:
+            self._output.trim()
             if not self.complete and self._reader.read():
                 self._unread = True
             if not self._unread:
