@@ -11,7 +11,6 @@ from typing import Any
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Path, Problem, in_order
 from scheduler.config.secrets import missing
-from scheduler.config.text import lines_of
 from scheduler.config.written import duration_text
 from scheduler.core.explain import warnings as surprises
 from scheduler.core.lifecycle import wait_before
@@ -89,23 +88,9 @@ def _about_command(job: Job) -> Iterator[Warning]:
 
 def _about_comment(loaded: Loaded, job: Job) -> Iterator[Warning]:
     """`command: echo a #b` runs `echo a`."""
-    bundle = loaded.bundle
-    path: Path = ("jobs", job.name, "command")
-    tree = bundle.trees[("jobs", job.name)]
-    scalar = tree.unquoted(path)
-    if scalar is None:
-        return
-    lines = _lines(loaded, tree.name)
-    value, line, column = scalar
-    if line < len(lines) and re.match(r"\s+#", lines[line][column + len(value) :]):
+    if loaded.bundle.trees[("jobs", job.name)].places.comment_behind(("jobs", job.name, "command")):
         reason = "everything behind ` #` is a comment and not part of the command"
         yield ("command",), reason, "put the command in quotes if it belongs to it"
-
-
-def _lines(loaded: Loaded, shown: str) -> list[str]:
-    bundle = loaded.bundle
-    text = next(text for name, text in bundle.files.items() if bundle.source.shown(name) == shown)
-    return lines_of(text.removeprefix("\ufeff"))
 
 
 def _about_grace(loaded: Loaded, job: Job, now: datetime) -> Iterator[Warning]:

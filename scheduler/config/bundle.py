@@ -9,12 +9,13 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from scheduler.config.interpolation import Interpolation
+from scheduler.config.places import Place
 from scheduler.config.problem import ConfigError, Path, Problem
 from scheduler.config.refusal import shown
 from scheduler.config.sources import ROOT, Source
 from scheduler.config.syntax import parse
 from scheduler.config.translate import unknown_key
-from scheduler.config.tree import Place, Tree
+from scheduler.config.tree import Tree
 
 TOP = {"version", "include", "defaults", "queues", "jobs"}
 SECTIONS = ("defaults", "queues", "jobs")
@@ -37,7 +38,7 @@ class Bundle:
     def place(self, path: Path, *, key: bool = False) -> tuple[str, Place] | None:
         """File and place of `(section, key, …)`; None if nobody wrote it."""
         tree = self.trees.get((str(path[0]), str(path[1]))) if len(path) > 1 else None
-        return None if tree is None else (tree.name, tree.place(path, key=key))
+        return None if tree is None else (tree.name, tree.places.of(path, key=key))
 
     def origin(self, job: str, key: str) -> Path | None:
         """The path at which a job's value was written: in the job, or in `defaults`; None if it was not."""
@@ -113,7 +114,7 @@ def _section(bundle: Bundle, tree: Tree, section: str, top: dict[str, Any]) -> N
         if first is tree:
             merged[key] = value
             continue
-        line, _ = first.place((section, key), key=True)
+        line, _ = first.places.of((section, key), key=True)
         _complain(
             bundle,
             tree,
@@ -175,5 +176,5 @@ def _one_file(bundle: Bundle, tree: Tree, name: str, path: Path, file: str, inte
 
 
 def _complain(bundle: Bundle, tree: Tree, path: Path, reason: str, hint: str | None, *, key: bool = False) -> None:
-    line, column = tree.place(path, key=key)
+    line, column = tree.places.of(path, key=key)
     bundle.problems.append(Problem(tree.name, line, column, path, reason, hint))

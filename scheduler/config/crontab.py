@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from scheduler.config.text import lines_of
 from scheduler.core.errors import ScheduleError
 from scheduler.core.schedule import Schedule
 from scheduler.core.zone import zone_of
@@ -18,6 +17,7 @@ from scheduler.core.zone import zone_of
 _VARIABLE = re.compile(r"""\s*(["']?)([A-Za-z_][A-Za-z0-9_]*)\1\s*=\s*(.*?)\s*$""")
 _QUOTED = re.compile(r"""(["'])(.*)\1$""", re.DOTALL)
 _ENTRY = re.compile(r"(-?)(@\S+|\S+(?:[ \t]+\S+){4})(?:[ \t]+(.*))?$")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\$?(?:[:/]|$)")
 _USER = re.compile(r"(\S+)(?:[ \t]+(.*))?$")
 _PICTURE = re.compile(r"^[\s|+.,'`*-]*(?:\||\.-|--)|^\s*(?:\*\s+){4}|^\s*m\s+h\s+dom|=====|^\s*\W*\s*$")
 _CRON_D = re.compile(r"[A-Za-z0-9_-]+")
@@ -97,7 +97,7 @@ class _Reader:
         self._comments: list[str] = []
 
     def read(self, text: str) -> Iterator[Entry | LeftOut]:
-        lines = lines_of(text.removeprefix("\ufeff").replace("\0", ""))
+        lines = [line.rstrip("\r") for line in text.removeprefix("\ufeff").replace("\0", "").split("\n")]
         for number, raw in enumerate(lines, 1):
             line = raw.strip(" \t")
             if not line:
@@ -125,7 +125,7 @@ class _Reader:
         user = None
         if self._system:
             column = _USER.match(rest)
-            if column is None or not (column[2] or "").strip():
+            if column is None or not (column[2] or "").strip() or not _NAME.match(column[1]):
                 reason = "not understood: a user and a command are expected after the schedule"
                 yield LeftOut(self._name, number, line, reason, "correct the line, or import it without --system")
                 return

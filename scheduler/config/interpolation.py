@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationInfo
 
+from scheduler.config.reader import Real
 from scheduler.config.refusal import refuse, shown
-from scheduler.config.tree import Real
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]{0,254}")
 _REFERENCE = re.compile(r"\$(?:(\$)|\{([^}]*)(\}?))")

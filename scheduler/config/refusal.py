@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from pydantic_core import PydanticCustomError
 
-from scheduler.config.tree import Real
+from scheduler.config.reader import Real
 
 
 def refuse(reason: str, hint: str | None = None) -> NoReturn:

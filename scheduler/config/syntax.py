@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import yaml
 
 from scheduler.config.problem import ConfigError, Problem
+from scheduler.config.reader import Reader
 from scheduler.config.text import check_text, lines_of
-from scheduler.config.tree import Reader, Tree
+from scheduler.config.tree import Tree
 
 _REPAIRS = 20
 _REPAIRABLE = 256 << 10  # parsing again and again is for files that people write by hand
@@ -88,7 +89,7 @@ def parse(text: str, name: str) -> Tree:
     problems: list[Problem] = []
     while True:
         try:
-            tree = Tree(name, _compose(text))
+            tree = Tree(name, _compose(text), text)
         except (yaml.YAMLError, RecursionError) as error:
             mistake = _explain(error, text, name)
             problems.append(mistake.problem)

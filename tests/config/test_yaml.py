@@ -146,3 +146,5 @@ def test_ten_thousand_jobs_may_share_a_merged_mapping() -> None:
 def test_alias_of_an_alias_cannot_loop() -> None:
     assert "contains itself" in problems("jobs: &j\n  a: *j\n")[0].reason
     assert "contains itself" in problems("x-a: &a {<<: *a}\njobs: {}\n")[0].reason
+    twice = problems("jobs:\n  a: &a {<<: [*a, *a], command: x, env: {<<: [*a, *a]}, foo: 1}\n")
+    assert any("unknown key `foo`" in found.reason for found in twice)
