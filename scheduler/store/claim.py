@@ -21,7 +21,7 @@ from scheduler.store import tables as t
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import held_back
-from scheduler.store.promote import distinct, next_in_line
+from scheduler.store.promote import OLDEST_READY, OLDEST_WAITER, distinct, next_in_line
 from scheduler.store.rows import RUN, runs_of, with_payloads
 from scheduler.store.session import Session
 
@@ -144,7 +144,7 @@ def _choose(
     names = {row.job for row in candidates}
     jobs = _lock_jobs(session, names, generation)
     held_jobs = held_back(session, names, now)
-    free, held = _lock_locks(session, {row.lock for row in candidates if row.lock is not None and row.job in jobs})
+    oldest, held = _lock_locks(session, {row.lock for row in candidates if row.lock is not None and row.job in jobs})
     choice = _Choice()
     for row in candidates:
         if len(choice.chosen) >= wanted:
@@ -155,10 +155,15 @@ def _choose(
                 choice.left_locks.add(row.lock)
         elif row.lock in held:
             choice.behind_lock.append(row.seq)
-        elif row.job in jobs and (row.lock is None or row.lock in free) and places[row.queue].take():
+        elif row.lock is not None and row.lock not in oldest:
+            continue
+        elif (oldest.get(row.lock) or row.seq) < row.seq:
+            # an older one is in line, unseen by whoever made this one ready, or made ready after we looked
+            choice.behind_lock.append(row.seq)
+            choice.left_locks.add(row.lock)
+        elif row.job in jobs and places[row.queue].take():
             choice.chosen.append(row.seq)
             if row.lock is not None:
-                free.remove(row.lock)
                 held.add(row.lock)
     return choice
 
@@ -177,15 +182,22 @@ def _lock_jobs(session: Session, names: set[str], generation: int) -> set[str]:
     return set(session.rows(query).scalars())
 
 
-def _lock_locks(session: Session, keys: set[str]) -> tuple[set[str], set[str]]:
-    """(free ones that are ours until the transaction ends, ones that a run holds); a lock that somebody is changing at
-    this moment is in neither."""
+def _lock_locks(session: Session, keys: set[str]) -> tuple[dict[str | None, int | None], set[str]]:
+    """(free ones that are ours until the transaction ends, with the oldest run in line; ones that a run holds). A lock
+    that somebody is changing at this moment is in neither."""
     if not keys:
-        return set(), set()
+        return {}, set()
     table = t.locks.c
-    query = select(table.key).where(table.key.in_(keys), table.run.is_(None)).order_by(table.key)
-    free = set(session.rows(query.with_for_update(skip_locked=True)).scalars())
-    rest = keys - free
+    query = (
+        select(table.key, OLDEST_WAITER, OLDEST_READY)
+        .where(table.key.in_(keys), table.run.is_(None))
+        .order_by(table.key)
+        .with_for_update(skip_locked=True, of=t.locks)
+    )
+    free: dict[str | None, int | None] = {
+        key: min((seq for seq in line if seq is not None), default=None) for key, *line in session.rows(query)
+    }
+    rest = keys - free.keys()
     if not rest:
         return free, set()
     return free, set(session.rows(select(table.key).where(table.key.in_(rest), table.run.is_not(None))).scalars())

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Subquery, case, exists, func, literal, null, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, Select, Subquery, case, func, literal, null, select, update
 from sqlalchemy.sql.elements import KeyedColumnElement
 
 from scheduler.core.model import WaitsFor
@@ -20,6 +20,17 @@ from scheduler.store.session import CHUNK, Session
 
 SWEEP = CHUNK
 """Runs of one kind that one sweep moves at most."""
+
+
+def _oldest(where: ColumnElement[bool]) -> ScalarSelect[int]:
+    query = select(func.min(t.runs.c.seq)).where(where, t.runs.c.lock == t.locks.c.key)
+    return query.correlate(t.locks).scalar_subquery()
+
+
+OLDEST_WAITER = _oldest(t.WAITS_LOCK)
+"""In a query on locks: the number of the oldest run that waits for the lock."""
+OLDEST_READY = _oldest(t.IN_LINE)
+"""In a query on locks: the number of the oldest run that waits for nothing but a place."""
 
 
 def distinct(column: KeyedColumnElement[str], where: ColumnElement[bool]) -> Select[tuple[str]]:
@@ -41,18 +52,13 @@ def promote(session: Session, now: datetime) -> int:
 
 
 def next_in_line(session: Session, keys: Collection[str]) -> int:
-    """For each of these locks that is free and has nobody ready: the oldest run that waits for it becomes ready."""
+    """For each of these locks that is free: the oldest run that waits for it becomes ready, unless an older one is."""
     if not keys:
         return 0
-    oldest = (
-        select(func.min(t.runs.c.seq))
-        .where(t.WAITS_LOCK, t.runs.c.lock == t.locks.c.key)
-        .scalar_subquery()
-        .correlate(t.locks)
+    query = select(OLDEST_WAITER, OLDEST_READY).where(t.locks.c.key.in_(keys), t.locks.c.run.is_(None))
+    seqs = sorted(
+        oldest for oldest, ready in session.rows(query) if oldest is not None and (ready is None or oldest < ready)
     )
-    front = exists().where(t.IN_LINE, t.runs.c.lock == t.locks.c.key)
-    query = select(oldest).where(t.locks.c.key.in_(keys), t.locks.c.run.is_(None), ~front)
-    seqs = sorted(seq for seq in session.rows(query).scalars() if seq is not None)
     if not seqs:
         return 0
     here = session.unheld(t.WAITS_LOCK, seqs)
