@@ -26,7 +26,7 @@ class IfBusy(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Reloaded:
     """What a reload did, or (`applied` False) would do. Jobs are names. `pending` counts, per removed job, waiting
-    occurrences and waiting payload runs; `warnings` are what `check` would say; `changes` are, per changed job, lines of
+    occurrences and waiting payload runs; `warnings` are what `check` would say (dry run only); `changes` are, per changed job, lines of
     old and new values."""
 
     applied: bool

@@ -24,7 +24,8 @@ LIVE_WITHIN = timedelta(seconds=30)
 
 class Reloader:
     """`load` reads the file (InvalidInput with all its errors), `load_texts` a stored generation, `describe` puts the
-    changes between two configurations into words, per job, and `warn` says what `check` would."""
+    changes between two configurations into words, per job, and `warn` says what `check` would (it takes its time, so
+    only a dry run asks for it)."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class Reloader:
         drop_pending: bool,
     ) -> Reloaded:
         if newest is not None and not self._differs(tx, newest, file):
-            return Reloaded(True, newest.id, file.hash, unchanged=len(file.jobs), warnings=self._warn(file))
+            return Reloaded(True, newest.id, file.hash, unchanged=len(file.jobs))
         old = self._readable(newest)
         generation, difference = swap(tx, newest, old, file, now, author, drop_pending=drop_pending)
         return Reloaded(
@@ -131,7 +132,6 @@ class Reloader:
             removed=difference.removed,
             unchanged=len(difference.unchanged),
             changes=self._describe(old, file),
-            warnings=self._warn(file),
         )
 
     def _enter(self, reloaded: Reloaded, file: Configuration, author: str) -> Reloaded:

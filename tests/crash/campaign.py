@@ -15,6 +15,9 @@ from tests.crash.checker import History, Verdict, check
 from tests.crash.nemesis import FAULTS
 from tests.crash.world import World
 
+AFTERWARDS = 40.0
+"""Seconds of load after the last fault: a run that was lost twice waits 30 s, and its job must be seen to go on."""
+
 
 def campaign(
     folder: Path,
@@ -39,7 +42,7 @@ def campaign(
         for fault in faults:
             threading.Event().wait(chance.uniform(*quiet))
             outages.append(FAULTS[fault](world, chance))
-        threading.Event().wait(4)
+        threading.Event().wait(AFTERWARDS)
         until = _quieten(world, made)
         assert world.stop() == 0, world.tail()
     finally:

@@ -21,6 +21,7 @@ class LoadJob:
     overlap: str
     seconds: float
     leaves: str = ""
+    on_lost: str = "fail"
 
 
 def jobs(count: int) -> list[LoadJob]:
@@ -34,7 +35,8 @@ def jobs(count: int) -> list[LoadJob]:
             leaves = "sleep 300 & "
         elif number % 20 == 17:
             leaves = "setsid sleep 300 & "
-        made.append(LoadJob(f"load-{number:03d}", overlap, seconds, leaves))
+        on_lost = "retry" if number % 3 == 0 else "fail"
+        made.append(LoadJob(f"load-{number:03d}", overlap, seconds, leaves, on_lost))
     return made
 
 
@@ -48,7 +50,7 @@ def write(path: Path, stamps: Path, load: list[LoadJob], mark: str, schedule: st
         start, end = (_STAMP.format(kind=kind, file=stamps) for kind in "SE")
         command = f"{start}; {job.leaves}sleep {job.seconds}; {end}"
         lines.append(
-            f"  {job.name}: {{schedule: '{schedule}', overlap: {job.overlap}, env: {{{MARK}: {mark}}}, "
+            f"  {job.name}: {{schedule: '{schedule}', overlap: {job.overlap}, on_lost: {job.on_lost}, env: {{{MARK}: {mark}}}, "
             f"command: '{command}'}}"
         )
     path.write_text("\n".join(lines) + "\n")

@@ -40,7 +40,9 @@ class World:
 
     def start(self) -> None:
         """Starts a daemon and waits until it is ready."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("SCHEDULER_")}
+        # Compiled once, not at every one of many starts.
+        unwanted = ("SCHEDULER_", "PYTHONDONTWRITEBYTECODE")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
         environment |= {
             "SCHEDULER_CONFIG": str(self.config),
             "SCHEDULER_STATE_DIR": str(self.state),
