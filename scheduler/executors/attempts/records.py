@@ -21,18 +21,19 @@ _log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
 
-_DEFAULT_LOG_LIMIT = 1 << 20
-
 
 class AttemptRecord:
     """One attempt: its files, what hides its secrets, and how far it has been read. Any thread may use it."""
 
-    def __init__(self, run: str, attempt: int, workspace: Workspace, about: About, secrets: Iterable[str]) -> None:
+    def __init__(
+        self, run: str, attempt: int, fence: int, workspace: Workspace, log_limit: int, secrets: Iterable[str]
+    ) -> None:
         self.run = run
         self.attempt = attempt
         self.workspace = workspace
         self.complete = False
-        self._about = about
+        self._fence = fence
+        self._log_limit = log_limit
         self._secrets = set(secrets)
         self._reader = ReportReader(workspace.report)
         self._lock = threading.Lock()
@@ -66,7 +67,7 @@ class AttemptRecord:
                 return None
             self._unread = False
             said = self._said()
-        return Report(self.run, self._about.fence, said.progress, said.message, said.result, said.checkpoint)
+        return Report(self.run, self._fence, said.progress, said.message, said.result, said.checkpoint)
 
     def finish(self) -> Json:
         """Nothing will be written any more: read what is left, note what was ignored; the result that it reported."""
@@ -89,7 +90,7 @@ class AttemptRecord:
 
     def _apply(self) -> None:
         self.masks = Masks(self._secrets)
-        self._output = OutputFile(self.workspace.output, self._about.log_limit, self.masks)
+        self._output = OutputFile(self.workspace.output, self._log_limit, self.masks)
 
 
 class AttemptRecords:
@@ -111,11 +112,11 @@ class AttemptRecords:
     def begin(self, run: Run, job: Job, secrets: Mapping[str, str]) -> Workspace:
         """The files of the attempt `run.attempt`. OSError when the disk does not take them, KeyError for an unknown
         user."""
-        about = About(run.fence, job.log_limit, tuple(job.child.secrets.values()))
+        about = About(job.log_limit, tuple(job.child.secrets.values()))
         workspace = self.workspaces.create(
             run.id, run.attempt, about, payload=run.payload, checkpoint=run.checkpoint, user=job.child.user
         )
-        record = AttemptRecord(run.id, run.attempt, workspace, about, secrets.values())
+        record = AttemptRecord(run.id, run.attempt, run.fence, workspace, about.log_limit, secrets.values())
         with self._lock:
             self._records[run.id, run.attempt] = record
         return workspace
@@ -160,12 +161,12 @@ class AttemptRecords:
 
     def _find(self, run: str, attempt: int) -> AttemptRecord:
         workspace = self.workspaces.of(run, attempt)
-        about = self.workspaces.about(run, attempt) or About(0, _DEFAULT_LOG_LIMIT)
+        about = self.workspaces.about(run, attempt)
         try:
             secrets = [read_secret("", source, self._environ) for source in about.sources]
         except InvalidInput as error:
-            return _Withheld(run, attempt, workspace, about, f"{error.reason}, so it cannot be masked")
-        record = AttemptRecord(run, attempt, workspace, about, secrets)
+            return _Withheld(run, attempt, workspace, f"{error.reason}, so it cannot be masked")
+        record = AttemptRecord(run, attempt, 0, workspace, about.log_limit, secrets)
         record.finish()
         return record
 
@@ -184,8 +185,8 @@ def _finish(record: AttemptRecord, then: Callable[[Json], None], note: str) -> N
 class _Withheld(AttemptRecord):
     """Output that may contain a secret which this daemon cannot recognise."""
 
-    def __init__(self, run: str, attempt: int, workspace: Workspace, about: About, reason: str) -> None:
-        super().__init__(run, attempt, workspace, about, ())
+    def __init__(self, run: str, attempt: int, workspace: Workspace, reason: str) -> None:
+        super().__init__(run, attempt, 0, workspace, 1, ())
         self.complete = True
         self._text = f"[schedulerd] the output is withheld: {reason.lstrip(': ')}\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import json
 import os
 import pwd
@@ -46,8 +46,13 @@ class Workspace:
 
     @property
     def about(self) -> Path:
-        """What a later daemon needs to know about what it finds here."""
+        """What a later daemon needs to know; only there if it is more than the defaults say."""
         return self.directory / "about.json"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that may be there."""
+        return self.output, self.payload, self.report, self.checkpoint, self.about
 
     def open_output(self) -> int:
         """A descriptor that appends to the output; the caller closes it."""
@@ -69,10 +74,10 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """`sources` say where the secrets of the attempt came from, so that a later daemon can mask them, too."""
+    """What a later daemon needs to know about an attempt. `sources` say where its secrets came from, so that they can
+    be masked then, too."""
 
-    fence: int
-    log_limit: int
+    log_limit: int = 1 << 20
     sources: tuple[Secret, ...] = ()
 
 
@@ -89,57 +94,67 @@ class Workspaces:
         self, run: str, attempt: int, about: About, *, payload: Json, checkpoint: Json, user: str | None
     ) -> Workspace:
         """A fresh directory (0700) with its files (0600). What an earlier use of the same attempt left is removed.
-        OSError when the disk does not take it, KeyError for an unknown user."""
+        For another user the directories can be passed through (0711), but not listed. OSError when the disk does not
+        take it, KeyError for an unknown user."""
         account = None if user is None else pwd.getpwnam(user)
-        mode = 0o700 if account is None or account.pw_uid == os.geteuid() else 0o711
+        foreign = account is not None and account.pw_uid != os.geteuid()
         workspace = self.of(run, attempt)
-        if mode & 0o011:
-            _make(self._root.parent, mode)
-        for directory in (self._root, workspace.directory.parent):
-            _make(directory, mode)
-        try:
-            _make_anew(workspace.directory, mode)
-        except FileNotFoundError:
-            # The last attempt of the same run was removed in between, and the empty directory with it.
-            _make(workspace.directory.parent, mode)
-            _make_anew(workspace.directory, mode)
-        described = {"fence": about.fence, "log_limit": about.log_limit, "sources": [asdict(s) for s in about.sources]}
-        _write(workspace.about, json.dumps(described).encode())
+        self._make_room(workspace, 0o711 if foreign else 0o700)
+        if about != About():
+            described = {"log_limit": about.log_limit, "sources": [asdict(source) for source in about.sources]}
+            _write(workspace.about, json.dumps(described).encode())
         for path, data in (
             (workspace.payload, to_json(payload)),
             (workspace.checkpoint, to_json(checkpoint)),
             (workspace.report, b""),
         ):
             _write(path, data)
-            if account is not None and account.pw_uid != os.geteuid():
+            if account is not None and foreign:
                 os.chown(path, account.pw_uid, account.pw_gid)
         os.close(workspace.open_output())
         return workspace
 
-    def about(self, run: str, attempt: int) -> About | None:
-        """What was written when the attempt was prepared; None if there is nothing readable."""
+    def about(self, run: str, attempt: int) -> About:
+        """What was written when the attempt was prepared."""
         try:
             found = json.loads(self.of(run, attempt).about.read_bytes())
-            sources = tuple(Secret(**source) for source in found["sources"])
-            return About(int(found["fence"]), int(found["log_limit"]), sources)
+            return About(int(found["log_limit"]), tuple(Secret(**source) for source in found["sources"]))
         except (OSError, ValueError, KeyError, TypeError):
-            return None
+            return About()
 
     def remove(self, run: str, attempt: int) -> None:
         """Whatever is there of the attempt; no error if there is nothing."""
-        directory = self.of(run, attempt).directory
-        shutil.rmtree(directory, ignore_errors=True)
+        workspace = self.of(run, attempt)
         try:
-            os.rmdir(directory.parent)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                raise
+            for path in workspace.files:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+            os.rmdir(workspace.directory)
+        except OSError:
+            shutil.rmtree(workspace.directory, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            # Another attempt of the run may have files there.
+            os.rmdir(workspace.directory.parent)
 
     def present(self) -> Iterable[tuple[str, int]]:
         """(run, attempt) of everything on disk, by run (oldest first) and attempt."""
         for run in sorted(_names(self._root)):
             attempts = sorted(int(name) for name in _names(self._root / run) if name.isdecimal())
             yield from ((run, attempt) for attempt in attempts)
+
+    def _make_room(self, workspace: Workspace, mode: int) -> None:
+        """The directory of an attempt, fresh, and those above it, which others may be removing at the same time."""
+        if mode != 0o700:
+            _make(self._root.parent, mode)
+            _make(self._root, mode)
+        for _try in range(3):
+            try:
+                _make(workspace.directory.parent, mode)
+                _make_anew(workspace.directory, mode)
+                return
+            except FileNotFoundError:
+                _make(self._root, mode)
+        _make_anew(workspace.directory, mode)
 
 
 def _make(directory: Path, mode: int) -> None:
