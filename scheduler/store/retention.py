@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, func, not_, or_, select, update
+from sqlalchemy import Row, and_, delete, not_, or_, select, update
 
 from scheduler.core.model import Status
 from scheduler.store import tables as t
@@ -161,7 +161,7 @@ def _old_outputs(session: Session, job: str, edge: datetime, limit: int) -> int:
     query = (
         select(t.outputs.c.run)
         .join(t.runs, t.runs.c.id == t.outputs.c.run)
-        .where(t.outputs.c.job == job, t.outputs.c.at < edge, func.coalesce(t.runs.c.finished_at, edge) < edge)
+        .where(t.outputs.c.job == job, t.outputs.c.at < edge, t.runs.c.finished_at < edge)
         .order_by(t.outputs.c.at)
         .limit(limit)
     )

@@ -34,7 +34,10 @@ class Session:
         """The number of rows changed; a list of rows is one batch (an empty one does nothing)."""
         if isinstance(rows, Sequence) and not rows:
             return 0
-        result: CursorResult[Any] = self.connection.execute(statement, rows)
+        # without the option the number is kept for UPDATE and DELETE only
+        result: CursorResult[Any] = self.connection.execute(
+            statement, rows, execution_options={"preserve_rowcount": True}
+        )
         return result.rowcount
 
     def insert(self, table: Table) -> Any:
