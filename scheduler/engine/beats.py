@@ -63,28 +63,35 @@ class Beats:
         self._silence = LONGEST_SILENCE if lease is None else min(LONGEST_SILENCE, lease.total_seconds() / 3)
         self._next = self._clock.monotonic()
         self._seen: dict[str, Seen] = {}
+        self._mourned: str | None = None
         self.offset = 0.0
         """Seconds that the database's clock is ahead of this machine's."""
 
     def tick(self, now: datetime) -> int:
         """Beats if it is time, and looks after the others; 1 if a beat was raised."""
-        switch = self._switch()
-        silent = switch.silent_for()
-        if silent > self._silence:
-            log.error("supervisor_silent", seconds=round(silent, 1))
-            switch.kill()
-            return 0
-        try:
-            switch.ping()
-        except Unavailable:
-            return 0  # It has gone; who watches it puts another in its place.
-        if self._clock.monotonic() < self._next or silent > self._interval:
+        switch = self.listen()
+        due = self._clock.monotonic() >= self._next
+        if switch is None or not due or switch.silent_for() > self._interval:
             return 0
         raised = self._renew(switch, now)
         self._next = self._clock.monotonic() + self._interval
         if raised and self._lease is not None:
             self._watch_others(now)
         return int(raised)
+
+    def listen(self) -> Switch | None:
+        """The supervisor, if it answers; one that has been silent for too long is killed. Needs no database."""
+        switch = self._switch()
+        silent = switch.silent_for()
+        if silent > self._silence:
+            log.error("supervisor_silent", seconds=round(silent, 1))
+            switch.kill()
+            return None
+        try:
+            switch.ping()
+        except Unavailable:
+            return None  # It has gone; who watches it puts another in its place.
+        return switch
 
     def _renew(self, switch: Switch, now: datetime) -> bool:
         before = self._clock.boottime()
@@ -94,8 +101,10 @@ class Beats:
                 self._node(), now, generation=self._in_force.current.generation, clock_offset=self.offset
             )
         if not alive:
-            log.error("declared_dead", node=self._node())
-            self._on_dead()
+            if self._mourned != self._node():
+                self._mourned = self._node()
+                log.error("declared_dead", node=self._mourned)
+                self._on_dead()
             return False
         self.extend_trust(switch, before)
         return True

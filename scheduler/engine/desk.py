@@ -76,9 +76,10 @@ class Desk:
 
     def cancel(self, run: str, *, author: str, reason: str = "") -> Run:
         why = f"canceled by {author}" + (f": {reason}" if reason else "")
+        now = self._store.now()
         with self._store.begin() as tx:
             before = _stored(tx, run)
-            if before.status.final or not tx.runs.request_cancel([run], why, self._store.now()):
+            if before.status.final or not tx.runs.request_cancel([run], why, now):
                 raise Refused(f"run {short(run)} is over: {before.status}")
             after = _stored(tx, run)
         self._wake()

@@ -57,11 +57,11 @@ class Drain:
         """Called again and again by the main thread once the drain has begun."""
         if self._until is None:
             return False
-        held = self._worker.live()
-        if not held:
+        if self._worker.idle:
             return True
         now = self._clock.monotonic()
         if self._ended_at is None and now >= self._until:
+            held = self._worker.live()
             log.warning("drain_ends_runs", runs=[f"{run.job} ({short(run.id)})" for run in held])
             self._worker.end_all("drain")
             self._ended_at = now
@@ -75,7 +75,8 @@ class Drain:
 
     def _mark(self, state: str) -> None:
         try:
+            now = self._store.now()
             with self._store.begin() as tx:
-                tx.nodes.mark(self._node(), state, self._store.now())
+                tx.nodes.mark(self._node(), state, now)
         except Unavailable as error:
             log.warning("node_not_marked", state=state, reason=str(error))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from scheduler.core.ports import Attempts, Bus, Clock, Store
+from scheduler.core.ports import Attempts, Bus, Clock, Report, Store
 from scheduler.engine.in_force import InForce
 from scheduler.engine.orphans import close_orphans
 
 log = structlog.get_logger("engine")
 
 STEP = timedelta(seconds=1)
-"""A clock that moves this much against the monotonic one between two ticks was set."""
+"""A clock that moves this much against the one that never steps, between two ticks, was set."""
 REPORT_INTERVAL = 2.0
 """Seconds between two looks at what running work reports."""
 STEPS = "clock_steps"
@@ -41,6 +42,7 @@ class Keeper:
         self._follow = follow
         self._last: tuple[datetime, float, str | None] | None = None
         self._reported = clock.monotonic()
+        self._unsent: dict[tuple[str, int], Report] = {}
 
     def tick(self, now: datetime) -> int:
         """Follows the configuration in force, notices clock steps, closes lost runs, ships reports."""
@@ -52,13 +54,14 @@ class Keeper:
 
     def _notice_step(self, now: datetime) -> None:
         """Everything stored in clock time moves with a step of the database's clock, once over all nodes: the node
-        whose compare-and-set on the number of steps succeeds does it."""
-        monotonic = self._clock.monotonic()
+        whose compare-and-set on the number of steps succeeds does it. A machine that slept was not set: its wall clock
+        is compared with the clock that counts sleep."""
+        steady = self._clock.boottime()
         with self._store.read() as tx:
             steps = tx.generations.value(STEPS)
         if self._last is not None:
             before, then, known = self._last
-            step = (now - before) - timedelta(seconds=monotonic - then)
+            step = (now - before) - timedelta(seconds=steady - then)
             if abs(step) > STEP and steps == known:
                 with self._store.begin() as tx:
                     if tx.generations.swap_value(STEPS, known, str(int(known or "0") + 1)):
@@ -66,13 +69,25 @@ class Keeper:
                         steps = str(int(known or "0") + 1)
                 log.warning("clock_stepped", seconds=round(step.total_seconds(), 3))
                 self._bus.publish("clock.stepped", seconds=step.total_seconds())
-        self._last = (now, monotonic, steps)
+        self._last = (now, steady, steps)
 
     def _ship_reports(self) -> None:
         if self._clock.monotonic() - self._reported < REPORT_INTERVAL:
             return
         self._reported = self._clock.monotonic()
-        reports = self._attempts.reports()
-        if reports:
+        for report in self._attempts.reports():
+            key = (report.run, report.fence)
+            self._unsent[key] = _merged(self._unsent[key], report) if key in self._unsent else report
+        if self._unsent:
             with self._store.begin() as tx:
-                tx.runs.report(reports)
+                tx.runs.report(list(self._unsent.values()))
+            self._unsent.clear()
+
+
+def _merged(older: Report, newer: Report) -> Report:
+    """What both say, the newer one wins."""
+    said = {name: value for name in _SAID if (value := getattr(newer, name)) is not None}
+    return replace(older, **said)
+
+
+_SAID = ("progress", "message", "result", "checkpoint")

@@ -18,13 +18,21 @@ class Loop:
     """Runs `tick(now)` when told to. A request that comes during a tick is honoured right after it.
 
     An exception ends the tick, not the loop: it is logged, counted in `errors`, and the next request tries again.
+    `now` may need the database; `first` is done before it is asked, also while the database is away.
     `turned_at` is the monotonic time at which a tick last ended well.
     """
 
-    def __init__(self, name: str, tick: Callable[[datetime], int], now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        name: str,
+        tick: Callable[[datetime], int],
+        now: Callable[[], datetime],
+        first: Callable[[], object] = lambda: None,
+    ) -> None:
         self.name = name
         self._tick = tick
         self._now = now
+        self._first = first
         self._guard = threading.Lock()
         self._requested = threading.Event()
         self.turned_at = time.monotonic()
@@ -53,6 +61,7 @@ class Loop:
     def _turn(self) -> None:
         begun = time.monotonic()
         try:
+            self._first()
             self._tick(self._now())
         except Unavailable as error:
             self.errors += 1

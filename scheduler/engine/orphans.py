@@ -10,7 +10,7 @@ import structlog
 from scheduler.core.lifecycle import settle
 from scheduler.core.model import FailReason, Run
 from scheduler.core.outcome import Failed, Outcome
-from scheduler.core.ports import Bus, Store
+from scheduler.core.ports import Bus, Store, Transaction
 from scheduler.engine.aftermath import settle_all
 from scheduler.engine.in_force import InForce
 
@@ -36,8 +36,12 @@ def close_orphans(
     closed = 0
     known = known or {}
     while True:
+        with store.read() as tx:
+            if not tx.runs.orphaned(1):
+                return closed
         with store.begin() as tx:
             orphans = [run for run in tx.runs.orphaned(BATCH) if run.node is not None and of_node(run.node)]
+            orphans = _judgeable(tx, in_force, orphans)
             if not orphans:
                 return closed
             decided = [
@@ -50,6 +54,15 @@ def close_orphans(
         closed += len(after)
         if not after or len(orphans) < BATCH:
             return closed
+
+
+def _judgeable(tx: Transaction, in_force: InForce, orphans: list[Run]) -> list[Run]:
+    """Without the runs of jobs that this node has not loaded yet: what follows their loss is not known here."""
+    unknown = {run.job for run in orphans if in_force.job(run.job) is None}
+    if not unknown:
+        return orphans
+    present = {name for name, state in tx.jobs.states(unknown).items() if state.removed_at is None}
+    return [run for run in orphans if run.job not in present]
 
 
 def _announce(bus: Bus, run: Run, node: str | None, *, lost: bool) -> None:

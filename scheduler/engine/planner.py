@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 
@@ -10,12 +11,12 @@ import structlog
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.ids import new_id
-from scheduler.core.model import Configuration, Job, NewRun, Run, Skip, SkipReason
+from scheduler.core.model import Configuration, Job, JobState, NewRun, Run, Skip, SkipReason
 from scheduler.core.policy import Plan, PlannedRun, plan
 from scheduler.core.ports import Advance, Bus, Claim, Due, Store, Transaction
 from scheduler.core.stamp import to_text
 from scheduler.engine.deadlines import refresh_deadlines
-from scheduler.engine.in_force import InForce
+from scheduler.engine.in_force import InForce, Loaded
 
 log = structlog.get_logger("engine")
 
@@ -24,7 +25,8 @@ BATCH = 500
 
 
 class Planner:
-    """`claim` says what this node could run right now (None: nothing), `hand_over` gets what was claimed."""
+    """`claim` says what this node could run right now (None: nothing); `hand_over` gets each claim back, with what was
+    claimed (None: nobody knows, the transaction failed)."""
 
     def __init__(
         self,
@@ -33,7 +35,7 @@ class Planner:
         bus: Bus,
         node: Callable[[], str],
         claim: Callable[[], Claim | None],
-        hand_over: Callable[[list[Run]], None],
+        hand_over: Callable[[Claim, list[Run] | None], None],
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -68,37 +70,35 @@ class Planner:
 
     def _plan_together(self, now: datetime) -> int:
         loaded = self._in_force.current
-        with self._store.begin() as tx:
-            if not tx.nodes.hold(self._node()):
-                return 0
-            due = tx.jobs.due(now, loaded.generation, BATCH)
-            if not due:
-                return 0
-            planned = [(one, self._judge(loaded.configuration, one, now)) for one in due]
-            apply_plans(tx, loaded.configuration, planned, now)
-            claim = self._claim()
-            claimed = tx.runs.claim(claim, now) if claim is not None else []
+        claim: Claim | None = None
+        try:
+            with self._store.begin() as tx:
+                if not tx.nodes.hold(self._node()):
+                    return 0
+                due = tx.jobs.due(now, loaded.generation, BATCH)
+                if not due:
+                    return 0
+                planned = [(one, self._judge(loaded.configuration, one, now)) for one in due]
+                apply_plans(tx, loaded.configuration, planned, now)
+                claim = self._claim()
+                claimed = tx.runs.claim(replace(claim, skip_busy_queues=True), now) if claim is not None else []
+        except BaseException:
+            if claim is not None:
+                self._hand_over(claim, None)
+            raise
         announce(self._bus, planned)
-        self._hand_over(claimed)
+        if claim is not None:
+            self._hand_over(claim, claimed)
         return len(due)
 
     def _plan_one_by_one(self, now: datetime) -> int:
         """After a batch that failed: whatever is wrong with one job disables that job, with an alarm."""
         loaded = self._in_force.current
-        with self._store.read() as tx:
+        with self._store.begin() as tx:
             names = [one.state.name for one in tx.jobs.due(now, loaded.generation, BATCH)]
         for name in names:
             try:
-                with self._store.begin() as tx:
-                    if not tx.nodes.hold(self._node()):
-                        return 0
-                    state = tx.jobs.states([name], lock=True).get(name)
-                    if state is None or state.next_due_at is None or state.next_due_at > now:
-                        continue
-                    (due,) = tx.jobs.context([name], state.next_due_at)
-                    planned = [(due, self._judge(loaded.configuration, due, now))]
-                    apply_plans(tx, loaded.configuration, planned, now)
-                announce(self._bus, planned)
+                self._plan_alone(name, loaded, now)
             except Unavailable:
                 raise
             except Exception as error:
@@ -109,9 +109,27 @@ class Planner:
                 self._bus.publish("job.disabled", job=name, reason=alarm)
         return len(names)
 
+    def _plan_alone(self, name: str, loaded: Loaded, now: datetime) -> None:
+        with self._store.begin() as tx:
+            state = tx.jobs.states([name], lock=True).get(name) if tx.nodes.hold(self._node()) else None
+            if state is None or not _is_due(state, loaded.generation, now):
+                return
+            planned = [
+                (due, self._judge(loaded.configuration, due, now))
+                for due in tx.jobs.context([name], state.next_due_at or now)
+            ]
+            apply_plans(tx, loaded.configuration, planned, now)
+        announce(self._bus, planned)
+
     @staticmethod
     def _judge(configuration: Configuration, due: Due, now: datetime) -> Plan:
         return plan(configuration.jobs[due.state.name], due, now)
+
+
+def _is_due(state: JobState, generation: int, now: datetime) -> bool:
+    """What `Jobs.due` asks, of one job whose row is locked."""
+    present = state.enabled and state.removed_at is None and state.generation <= generation
+    return present and state.next_due_at is not None and state.next_due_at <= now
 
 
 def apply_plans(tx: Transaction, configuration: Configuration, planned: list[tuple[Due, Plan]], now: datetime) -> None:

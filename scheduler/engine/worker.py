@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-import queue
-import random
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
 
-from scheduler.core.lifecycle import settle
 from scheduler.core.errors import Unavailable
+from scheduler.core.lifecycle import settle
 from scheduler.core.model import FailReason, Job, JobState, Run
-from scheduler.core.outcome import Failed, Outcome
-from scheduler.core.ports import Attempts, Bus, Claim, Clock, Executor, Launch, Settlement, Store
-from scheduler.engine.aftermath import settle_all
+from scheduler.core.outcome import Failed, GivenBack, Outcome
+from scheduler.core.ports import Attempts, Bus, Claim, Clock, Executor, Launch, Store
+from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
+from scheduler.engine.settler import Settler
 
 log = structlog.get_logger("engine")
-
-SETTLE_BATCH = 200
-
-
-@dataclass(slots=True)
-class Live:
-    """A run this node holds. `why` is set once its end was asked for; `outcome` once it is over but not yet settled."""
-
-    run: Run
-    executor: Executor | None
-    expires: float
-    why: str | None = None
-    outcome: Outcome | None = None
-
-
-@dataclass(slots=True)
-class Held:
-    """All live runs of this node, shared by the threads that start, end and settle them."""
-
-    lives: dict[str, Live] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Worker:
@@ -65,73 +41,98 @@ class Worker:
         self._in_force = in_force
         self._executors = executors
         self._prepare = prepare
-        self._attempts = attempts
         self._bus = bus
         self._clock = clock
         self._node = node
-        self._slots = slots
         self._queues = queues
         self._wake = wake
-        self._held = Held()
-        self._over: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._unsettled: list[str] = []
+        self._held = Held(slots)
+        self._settler = Settler(store, in_force, self._held, attempts, bus, node)
+        self._doubt = False
         self.accepting = True
         """False: nothing further is claimed (drain, or no trust)."""
 
     # ------------------------------------------------------------ what others ask
 
     def claim(self) -> Claim | None:
-        """What this node could take right now."""
-        free = self._slots - len(self._held.lives)
-        if not self.accepting or free <= 0 or self._in_force.behind:
+        """What this node could take right now. Whoever gets a claim must `take` it, whatever came of it."""
+        if not self.accepting or self._in_force.behind:
             return None
-        return Claim(self._node(), self._in_force.current.generation, free, self._queues)
+        free = self._held.reserve()
+        return Claim(self._node(), self._in_force.current.generation, free, self._queues) if free else None
 
-    def take(self, runs: list[Run]) -> None:
-        """Starts claimed runs."""
-        if not runs:
-            return
-        states = self._states({run.job for run in runs})
-        for run in runs:
-            self._begin(run, states.get(run.job))
+    def take(self, claim: Claim, runs: list[Run] | None) -> None:
+        """Starts what was claimed. None: the transaction failed, and whether it took place is not known."""
+        try:
+            if runs is None:
+                self._doubt = True
+            elif runs:
+                states = self._states({run.job for run in runs})
+                for run in runs:
+                    self._begin(run, states.get(run.job))
+        finally:
+            if self._held.release(claim.limit):
+                self._wake()
 
     def live(self) -> list[Run]:
-        with self._held.lock:
-            return [one.run for one in self._held.lives.values()]
+        return [one.run for one in self._held.lives()]
+
+    @property
+    def idle(self) -> bool:
+        """Holds nothing, and no claim is under way."""
+        return self._held.empty
 
     def end_all(self, why: str) -> None:
-        for one in self._snapshot():
+        for one in self._held.lives():
             self._end(one, why)
-
-    def give_back_all(self) -> None:
-        """After this node was declared dead and its children are gone: forgets everything; somebody else closed it."""
-        with self._held.lock:
-            self._held.lives.clear()
-        self._unsettled.clear()
 
     # ------------------------------------------------------------ the loop
 
     def tick(self, now: datetime) -> int:
-        """Settles what is over, ends what is late or cancelled, takes what is ready; the number of runs touched."""
-        settled = self._settle(now)
-        self._end_late()
+        """Ends what is late, settles what is over, ends what was cancelled, takes what is ready; the number of runs
+        settled and taken."""
+        self.end_late()
+        settled = self._settler.tick(now)
         self._end_cancelled()
+        if self._doubt:
+            self._return_strays(now)
         return settled + self._take_ready(now)
 
     def _take_ready(self, now: datetime) -> int:
         taken = 0
-        promoted = False
         while (claim := self.claim()) is not None:
-            with self._store.begin() as tx:
-                if not promoted:
-                    tx.runs.promote(now)
-                    promoted = True
-                claimed = tx.runs.claim(claim, now)
-            if not claimed:
+            runs: list[Run] | None = None
+            try:
+                with self._store.begin() as tx:
+                    if not taken:
+                        tx.runs.promote(now)
+                    claimed = tx.runs.claim(claim, now)
+                runs = claimed
+            finally:
+                self.take(claim, runs)
+            if not runs:
                 break
-            self.take(claimed)
-            taken += len(claimed)
+            taken += len(runs)
         return taken
+
+    def _return_strays(self, now: datetime) -> None:
+        """Runs that the database says are held here, but of which nobody heard because the connection broke while they
+        were claimed, go back: nothing of them was started."""
+        if not self._held.close():
+            return
+        try:
+            here = {(one.run.id, one.run.fence) for one in self._held.lives()}
+            with self._store.begin() as tx:
+                strays = [run for run in tx.runs.running(self._node()) if (run.id, run.fence) not in here]
+                back = GivenBack(started=False)
+                tx.runs.settle([settle(run, back, self._in_force.job(run.job), now, 0.0) for run in strays], now)
+            self._doubt = False
+        finally:
+            self._held.reopen()
+        for run in strays:
+            log.warning("claim_returned", job_name=run.job, run_id=run.id)
+
+    # ------------------------------------------------------------ starting
 
     def _states(self, jobs: set[str]) -> Mapping[str, JobState]:
         """What the runs are told about their jobs' past; without a database, nothing."""
@@ -149,11 +150,10 @@ class Worker:
         )
         timeout = job.timeout.total_seconds() if job is not None else 0.0
         live = Live(run, executor, self._clock.monotonic() + timeout)
-        with self._held.lock:
-            self._held.lives[run.id] = live
+        self._held.add(live)
         outcome: Outcome | None
         try:
-            outcome = self._start(live, job, state)
+            outcome = self._start(live, job, state) if self.accepting else GivenBack(started=False)
         except Exception as error:
             log.exception("start_failed", job_name=run.job, run_id=run.id)
             outcome = Failed(FailReason.ERROR, f"could not be started: {type(error).__name__}: {error}")
@@ -175,83 +175,35 @@ class Worker:
         return None
 
     def _done(self, live: Live, outcome: Outcome) -> None:
-        live.outcome = outcome
-        self._over.put(live.run.id)
-        self._wake()
+        if self._held.end(live, outcome):
+            self._settler.add(live)
+            self._wake()
 
     # ------------------------------------------------------------ ending
 
-    def _end_late(self) -> None:
+    def end_late(self) -> None:
+        """Ends what has run longer than its time-out. Needs no database."""
         now = self._clock.monotonic()
-        for one in self._snapshot():
+        for one in self._held.lives():
             if one.why is None and now >= one.expires:
                 self._end(one, "timeout")
 
     def _end_cancelled(self) -> None:
-        if not self._held.lives:
+        lives = self._held.lives()
+        if not lives:
             return
         with self._store.read() as tx:
             requests = tx.runs.cancel_requests(self._node())
-        for one in self._snapshot():
+        for one in lives:
             if one.why is None and one.run.id in requests:
                 self._end(one, "cancel")
 
     def _end(self, one: Live, why: str) -> None:
-        if one.outcome is None and one.why is None and one.executor is not None:
-            one.why = why
+        if one.outcome is not None or one.why is not None or one.executor is None:
+            return
+        one.why = why
+        try:
             one.executor.end(one.run.id, why)
-
-    def _snapshot(self) -> list[Live]:
-        with self._held.lock:
-            return list(self._held.lives.values())
-
-    # ------------------------------------------------------------ settling
-
-    def _settle(self, now: datetime) -> int:
-        """What cannot be written now stays and is tried again at the next tick."""
-        settled = 0
-        while True:
-            while len(self._unsettled) < SETTLE_BATCH:
-                try:
-                    self._unsettled.append(self._over.get_nowait())
-                except queue.Empty:
-                    break
-            batch = self._unsettled[:SETTLE_BATCH]
-            if not batch:
-                return settled
-            self._settle_batch(batch, now)
-            del self._unsettled[: len(batch)]
-            settled += len(batch)
-
-    def _settle_batch(self, batch: list[str], now: datetime) -> None:
-        with self._held.lock:
-            ended = [self._held.lives[key] for key in batch if key in self._held.lives]
-        keys = [(one.run.id, one.run.attempt) for one in ended]
-        outputs = self._attempts.outputs(keys)
-        with self._store.begin() as tx:
-            requests = tx.runs.cancel_requests(self._node())
-            decided = [self._decide(one, requests.get(one.run.id), now) for one in ended]
-            tx.runs.put_output(outputs)
-            after = settle_all(tx, self._in_force, decided, now)
-        with self._held.lock:
-            for key in batch:
-                self._held.lives.pop(key, None)
-        self._attempts.forget(keys)
-        for run in after:
-            self._bus.publish(
-                "run.settled",
-                run=run.id,
-                job=run.job,
-                attempt=run.attempt,
-                status=str(run.status),
-                reason=run.reason,
-                started_at=run.started_at,
-                finished_at=run.finished_at or now,
-            )
-
-    def _decide(self, one: Live, cancel: str | None, now: datetime) -> Settlement:
-        outcome = one.outcome
-        assert outcome is not None
-        run = replace(one.run, cancel=cancel)
-        spread = random.random()  # noqa: S311 -- spreads retries, is no secret
-        return settle(run, outcome, self._in_force.job(run.job), now, spread)
+        except Exception:
+            log.exception("end_failed", job_name=one.run.job, run_id=one.run.id, why=why)
+            one.why = None  # Asked again at the next tick.

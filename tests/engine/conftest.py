@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import pytest
+import structlog
 from sqlalchemy import event
 
 from scheduler.store.store import SqlStore
@@ -31,6 +32,13 @@ def opened(place: Place) -> Iterator[SqlStore]:  # noqa: F811
 
 def _hasty(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA synchronous=OFF")
+
+
+@pytest.fixture(autouse=True)
+def logs() -> Iterator[list[MutableMapping[str, Any]]]:
+    """What was logged."""
+    with structlog.testing.capture_logs() as entries:
+        yield entries
 
 
 @pytest.fixture

@@ -1,0 +1,98 @@
+"""What a node holds: its live runs, and the slots that claims under way may still fill."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scheduler.core.model import Run
+from scheduler.core.outcome import Outcome
+from scheduler.core.ports import Executor
+
+
+@dataclass(slots=True, eq=False)
+class Live:
+    """An attempt this node holds. `why` is set once its end was asked for; `outcome` once it is over but not yet
+    settled."""
+
+    run: Run
+    executor: Executor | None
+    expires: float
+    why: str | None = None
+    outcome: Outcome | None = None
+
+
+class Held:
+    """All live attempts of this node, shared by the threads that claim, start, end and settle them.
+
+    Of a run only the newest attempt is live: it may be claimed again before its former attempt is forgotten here."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._lock = threading.Lock()
+        self._lives: dict[str, Live] = {}
+        self._reserved = 0
+        self._closed = False
+        self._missed = False
+
+    def reserve(self) -> int:
+        """The free slots: nobody else gets them until `release`, so that two claims at once do not take more than there
+        are."""
+        with self._lock:
+            free = self._slots - len(self._lives) - self._reserved
+            if self._closed or free <= 0:
+                self._missed = self._closed or self._reserved > 0
+                return 0
+            self._reserved += free
+            return free
+
+    def release(self, slots: int) -> bool:
+        """True if somebody found no slot because of this reservation, and should look again."""
+        with self._lock:
+            self._reserved -= slots
+            missed, self._missed = self._missed, False
+            return missed
+
+    def close(self) -> bool:
+        """Until `reopen` nothing is reserved. False (and nothing is closed) while a claim is under way."""
+        with self._lock:
+            if not self._reserved:
+                self._closed = True
+            return self._closed
+
+    def reopen(self) -> None:
+        with self._lock:
+            self._closed = False
+
+    def add(self, live: Live) -> None:
+        with self._lock:
+            self._lives[live.run.id] = live
+
+    def drop(self, lives: Iterable[Live]) -> None:
+        with self._lock:
+            for live in lives:
+                if self._lives.get(live.run.id) is live:
+                    del self._lives[live.run.id]
+
+    def has(self, live: Live) -> bool:
+        with self._lock:
+            return self._lives.get(live.run.id) is live
+
+    def end(self, live: Live, outcome: Outcome) -> bool:
+        """Notes how it ended; False if that is known already."""
+        with self._lock:
+            if live.outcome is not None:
+                return False
+            live.outcome = outcome
+            return True
+
+    def lives(self) -> list[Live]:
+        with self._lock:
+            return list(self._lives.values())
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is held, and nothing is about to be."""
+        with self._lock:
+            return not self._lives and not self._reserved

@@ -1,0 +1,125 @@
+"""Writes down what ended attempts came to; what cannot be written now is kept and tried again."""
+
+from __future__ import annotations
+
+import queue
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import structlog
+
+from scheduler.core.errors import Unavailable
+from scheduler.core.lifecycle import settle
+from scheduler.core.model import Run
+from scheduler.core.outcome import Outcome, Succeeded
+from scheduler.core.ports import Attempts, Bus, Settlement, Store
+from scheduler.engine.aftermath import settle_all
+from scheduler.engine.held import Held, Live
+from scheduler.engine.in_force import InForce
+
+log = structlog.get_logger("engine")
+
+BATCH = 200
+"""Attempts per transaction."""
+
+
+class Settler:
+    """`add` from any thread, `tick` from one."""
+
+    def __init__(
+        self, store: Store, in_force: InForce, held: Held, attempts: Attempts, bus: Bus, node: Callable[[], str]
+    ) -> None:
+        self._store = store
+        self._in_force = in_force
+        self._held = held
+        self._attempts = attempts
+        self._bus = bus
+        self._node = node
+        self._over: queue.SimpleQueue[Live] = queue.SimpleQueue()
+        self._waiting: list[Live] = []
+        self._stuck: list[Live] = []
+
+    def add(self, live: Live) -> None:
+        """`live.outcome` is known from now on."""
+        self._over.put(live)
+
+    def tick(self, now: datetime) -> int:
+        """The number of attempts settled. Raises Unavailable when the database is away; nothing is lost by it."""
+        self._waiting, self._stuck = [*self._stuck, *self._waiting], []
+        settled = 0
+        while True:
+            while len(self._waiting) < BATCH:
+                try:
+                    self._waiting.append(self._over.get_nowait())
+                except queue.Empty:
+                    break
+            batch = self._waiting[:BATCH]
+            if not batch:
+                return settled
+            settled += self._settle(batch, now)
+            del self._waiting[: len(batch)]
+
+    def _settle(self, batch: list[Live], now: datetime) -> int:
+        # an attempt that was dropped meanwhile belongs to a life that is over
+        ended = [one for one in batch if self._held.has(one)]
+        try:
+            return self._together(ended, now)
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("settling_failed", retry="each attempt alone")
+            return sum(self._alone(one, now) for one in ended)
+
+    def _together(self, ended: Sequence[Live], now: datetime, *, bare: bool = False) -> int:
+        if not ended:
+            return 0
+        keys = [(one.run.id, one.run.attempt) for one in ended]
+        outputs = [] if bare else self._attempts.outputs(keys)
+        with self._store.begin() as tx:
+            requests = tx.runs.cancel_requests(self._node())
+            decided = [self._decide(one, requests.get(one.run.id), now, bare=bare) for one in ended]
+            tx.runs.put_output(outputs)
+            after = settle_all(tx, self._in_force, decided, now)
+        self._held.drop(ended)
+        for run in after:
+            self._announce(run, now)
+        self._attempts.forget(keys)
+        return len(ended)
+
+    def _alone(self, one: Live, now: datetime) -> int:
+        """After a batch that failed: what one attempt printed or returned must not hold up the others. If it cannot be
+        written, the attempt is settled without it."""
+        for bare in (False, True):
+            try:
+                return self._together([one], now, bare=bare)
+            except Unavailable:
+                raise
+            except Exception:
+                log.exception("settling_failed", job_name=one.run.job, run_id=one.run.id, bare=bare)
+        self._stuck.append(one)
+        return 0
+
+    def _decide(self, one: Live, cancel: str | None, now: datetime, *, bare: bool) -> Settlement:
+        assert one.outcome is not None
+        run = replace(one.run, cancel=cancel)
+        outcome = _without_result(one.outcome) if bare else one.outcome
+        spread = random.random()  # noqa: S311 -- spreads retries, is no secret
+        return settle(run, outcome, self._in_force.job(run.job), now, spread)
+
+    def _announce(self, run: Run, now: datetime) -> None:
+        self._bus.publish(
+            "run.settled",
+            run=run.id,
+            job=run.job,
+            attempt=run.attempt,
+            status=str(run.status),
+            reason=run.reason,
+            started_at=run.started_at,
+            finished_at=run.finished_at or now,
+        )
+
+
+def _without_result(outcome: Outcome) -> Outcome:
+    return replace(outcome, result=None) if isinstance(outcome, Succeeded) else outcome

@@ -1,0 +1,454 @@
+"""The worker, tick by tick: starting, ending, settling."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from scheduler.core.commands import IfBusy
+from scheduler.core.ids import new_id
+from scheduler.core.model import Cause, FailReason, NewRun, Status
+from scheduler.core.outcome import Failed, GivenBack, Snoozed, Succeeded
+from scheduler.core.ports import Report
+from scheduler.engine import settler
+from scheduler.store.store import SqlStore
+from tests.engine.rig import Rig, at, canceled, failed, jobs
+
+MINUTELY = {"schedule": "* * * * *"}
+
+
+def test_retries_wait_and_then_fail(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"schedule": "0 9 * * *", "retries": ["1m", "10m"]}}))
+    rig.tick(hours=1)
+    rig.finish(failed())
+    (run,) = rig.runs("a")
+    assert (run.status, run.failures, run.attempt) == (Status.PENDING, 1, 1)
+    assert run.not_before is not None
+    assert at(9, 1) <= run.not_before <= at(9, 1, 6)
+    rig.tick(seconds=59)
+    assert rig.executor.live == {}
+    rig.tick(seconds=8)
+    assert rig.run(run.id).attempt == 2
+    rig.finish(failed())
+    rig.tick(minutes=11, seconds=1)
+    rig.finish(failed())
+    run = rig.run(run.id)
+    assert (run.status, run.reason, run.failures, run.attempt) == (Status.FAILED, "exit", 3, 3)
+    assert [one.outcome for one in rig.detail(run.id).attempts] == ["exit"] * 3
+    assert rig.state("a").consecutive_failures == 1
+
+
+def test_a_failure_that_cannot_be_mended_is_not_retried(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "retries": 3}}))
+    rig.tick(minutes=1)
+    rig.finish(Failed(FailReason.HTTP, "404", retryable=False))
+    assert rig.statuses("a") == ["FAILED"]
+
+
+def test_a_floor_for_the_wait_is_honoured(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "retries": ["1s"]}}))
+    rig.tick(minutes=1)
+    rig.finish(failed(not_sooner=timedelta(minutes=7)))
+    (run,) = rig.runs("a")
+    assert run.not_before is not None
+    assert at(8, 8) <= run.not_before <= at(8, 8, 42)
+
+
+def test_a_waiting_retry_holds_no_lock(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"schedule": "0 9 * * *", "retries": ["1h"]}}))
+    rig.tick(hours=1)
+    rig.finish(failed())
+    run, _ = rig.desk.run_now("a", author="me", if_busy=IfBusy.QUEUE)
+    rig.tick()
+    assert rig.run(run.id).status is Status.RUNNING
+
+
+def test_timeouts_run_on_the_monotonic_clock(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"schedule": "0 9 * * *", "timeout": "10m"}}))
+    rig.tick(hours=1)
+    rig.clock.step(hours=5)
+    rig.tick()
+    rig.clock.step(hours=-10)
+    rig.tick()
+    assert rig.executor.ended == []
+    rig.tick(minutes=10)
+    assert [why for _, why in rig.executor.ended] == ["timeout"]
+    run = rig.runs("a")[0]
+    assert (run.status, run.reason) == (Status.FAILED, "timeout")
+
+
+def test_timeouts_do_not_need_the_database(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {"schedule": "0 9 * * *", "timeout": "10m"}, "b": {"schedule": "0 9 * * *"}}))
+    rig.tick(hours=1)
+    rig.executor.finish(*rig.executor.of("b"))
+    rig.store.away = True
+    rig.turn(minutes=10)
+    with pytest.raises(Exception, match="away"):
+        rig.worker.tick(rig.store.now())
+    assert [why for _, why in rig.executor.ended] == ["timeout"]
+
+
+def test_cancel_of_a_waiting_run_takes_place_at_once(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"schedule": "* * * * *", "overlap": "queue"}}))
+    rig.tick(minutes=1)
+    rig.tick(minutes=1)
+    waiting = rig.runs("a")[1]
+    assert rig.desk.cancel(waiting.id, author="me", reason="no").status is Status.CANCELED
+    rig.finish()
+    assert rig.statuses("a") == ["COMPLETED", "CANCELED"]
+
+
+def test_cancel_of_a_running_run_takes_place_when_it_is_over(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {**MINUTELY, "retries": 5}}))
+    rig.executor.obedient = False
+    rig.tick(minutes=1)
+    (run,) = rig.executor.live
+    assert rig.desk.cancel(run, author="me").status is Status.RUNNING
+    rig.tick()
+    rig.tick()
+    assert rig.executor.ended == [(run, "cancel")]
+    rig.finish(failed())
+    assert (rig.run(run).status, rig.run(run).reason) == (Status.CANCELED, "canceled by me")
+
+
+def test_a_cancel_that_comes_too_late_does_not_hide_a_success(store: SqlStore) -> None:
+    """What is done is done; what failed after the cancel is canceled."""
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    (run,) = rig.executor.live
+    rig.executor.finish(run)
+    rig.desk.cancel(run, author="me")
+    rig.tick()
+    assert rig.run(run).status is Status.COMPLETED
+    assert rig.executor.ended == []
+
+
+def test_priority_then_age(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"low": {"priority": -1}, "mid": {}, "high": {"priority": 5}}), slots=1)
+    order = [rig.desk.run_now(name, author="me")[0].id for name in ("low", "mid", "high")]
+    order.append(rig.desk.run_now("mid", author="me", payload=1, has_payload=True)[0].id)
+    for _ in order:
+        rig.tick()
+        rig.finish()
+    assert [launch.run.id for launch in rig.executor.started] == [order[2], order[1], order[3], order[0]]
+
+
+def test_concurrency_of_a_queue_holds_over_two_nodes(store: SqlStore) -> None:
+    text = jobs({"a": {"queue": "q"}}, queues={"q": {"concurrency": 3}})
+    one = Rig(store, text)
+    two = Rig(store, text, one.clock, start=False)
+    two.reloader.start(two.load(), author="start", node=two.node)
+    two.register()
+    for number in range(20):
+        one.desk.run_now("a", author="me", payload=number, has_payload=True)
+    for _ in range(10):
+        one.tick()
+        two.tick()
+        assert len(one.executor.live) + len(two.executor.live) <= 3
+        one.finish()
+        two.finish()
+    assert one.statuses() == ["COMPLETED"] * 20
+
+
+def test_rate_of_a_queue(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"queue": "q"}}, queues={"q": {"rate": "60/m", "burst": 2}}))
+    for number in range(6):
+        rig.desk.run_now("a", author="me", payload=number, has_payload=True)
+    rig.tick()
+    assert len(rig.executor.started) == 2
+    rig.tick(seconds=0.5)
+    assert len(rig.executor.started) == 2
+    rig.tick(seconds=0.5)
+    assert len(rig.executor.started) == 3
+    rig.tick(seconds=60)
+    assert len(rig.executor.started) == 5
+
+
+def test_a_thousand_payload_runs_in_one_second_all_complete(store: SqlStore) -> None:
+    thousand(store, "none")
+
+
+@pytest.mark.parametrize("hindrance", ["pause", "reload"])
+def test_a_thousand_payload_runs_all_complete_whatever_happens_meanwhile(sqlite: SqlStore, hindrance: str) -> None:
+    thousand(sqlite, hindrance)
+
+
+def thousand(store: SqlStore, hindrance: str) -> None:
+    """G4: no policy skips, replaces or drops them."""
+    entry = {"queue": "q", "overlap": "allow"}
+    queues = {"q": {"concurrency": 50}}
+    rig = Rig(store, jobs({"a": entry}, queues=queues))
+    if hindrance == "pause":
+        rig.desk.pause(["a"], until=rig.clock.now() + timedelta(seconds=10), reason="busy", author="me")
+    with rig.store.begin() as tx:
+        tx.runs.insert([payload_run(rig, "a", number) for number in range(1000)])
+    for turn in range(45):
+        rig.tick(seconds=0.5)
+        assert len(rig.executor.live) <= 50
+        if hindrance == "pause" and turn < 19:
+            assert rig.executor.started == []
+        if hindrance == "reload" and turn == 5:
+            rig.reload(jobs({"a": {**entry, "description": "new"}}, queues=queues))
+        rig.executor.finish_all()
+    rig.tick()
+    assert rig.statuses("a") == ["COMPLETED"] * 1000
+    assert rig.skips("a") == []
+    assert len({launch.run.id for launch in rig.executor.started}) == len(rig.executor.started) == 1000
+
+
+def payload_run(rig: Rig, job: str, number: int) -> NewRun:
+    definition = rig.in_force.current.configuration.jobs[job]
+    return NewRun(
+        id=new_id(),
+        job=job,
+        key=f"api:{number}",
+        cause=Cause.API,
+        created_at=rig.store.now(),
+        queue=definition.queue,
+        lock=definition.lock,
+        payload=number,
+        has_payload=True,
+    )
+
+
+def test_snoozed_costs_no_retry(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.finish(Snoozed(timedelta(seconds=20), "not yet"))
+    (run,) = rig.runs("a")
+    assert (run.status, run.failures, run.not_before) == (Status.PENDING, 0, at(8, 1, 20))
+    rig.tick(seconds=20)
+    rig.finish()
+    assert rig.statuses("a") == ["COMPLETED"]
+    assert [one.outcome for one in rig.detail(run.id).attempts] == ["snoozed", "completed"]
+
+
+def test_an_executor_that_raises_is_a_failed_attempt(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "retries": ["1s"]}}))
+    rig.executor.refuses = RuntimeError("no")
+    rig.tick(minutes=1)
+    rig.executor.refuses = None
+    rig.tick(seconds=3)
+    rig.finish()
+    (run,) = rig.runs("a")
+    first, second = rig.detail(run.id).attempts
+    assert (first.outcome, first.error) == ("error", "could not be started: RuntimeError: no")
+    assert (run.status, second.outcome) == (Status.COMPLETED, "completed")
+
+
+def test_an_action_that_this_release_cannot_carry_out_fails_with_its_name(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "http": {"url": "http://localhost/"}, "retries": 3}}))
+    rig.tick(minutes=1)
+    rig.tick()
+    (run,) = rig.runs("a")
+    assert (run.status, run.error) == (Status.FAILED, "this release has no executor for 'http'")
+
+
+def test_a_job_that_is_removed_between_claim_and_start(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY, "b": {}}))
+    claimed = []
+    rig.planner._hand_over = lambda claim, runs: claimed.append((claim, runs))
+    rig.turn(minutes=1)
+    rig.planner.tick(rig.store.now())
+    rig.reload(jobs({"b": {}}))
+    rig.worker.take(*claimed[0])
+    rig.tick()
+    (run,) = rig.runs("a")
+    assert (run.status, run.error) == (Status.FAILED, "its job was removed")
+    assert rig.executor.started == []
+
+
+def test_an_outcome_outlives_a_database_that_is_away(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(Succeeded(result={"n": 1}))
+    rig.store.away = True
+    for _ in range(3):
+        with pytest.raises(Exception, match="away"):
+            rig.worker.tick(rig.clock.turn(seconds=1))
+    rig.store.away = False
+    rig.store.broken_commits = 2
+    for _ in range(2):
+        with pytest.raises(Exception, match="before the commit"):
+            rig.worker.tick(rig.clock.turn(seconds=1))
+    assert rig.statuses("a") == ["RUNNING"]
+    rig.tick()
+    assert (rig.runs("a")[0].status, rig.runs("a")[0].result) == (Status.COMPLETED, {"n": 1})
+    assert rig.attempts.forgotten == [(rig.runs("a")[0].id, 1)]
+
+
+def test_an_answer_that_is_lost_after_the_commit_of_an_end_changes_nothing(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {**MINUTELY, "retries": ["0s"]}}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(failed())
+    rig.store.lost_answers = 1
+    with pytest.raises(Exception, match="after the commit"):
+        rig.worker.tick(rig.store.now())
+    claim = rig.worker.claim()
+    assert claim is not None
+    with rig.store.begin() as tx:
+        tx.runs.promote(rig.store.now())
+        again = tx.runs.claim(claim, rig.store.now())
+    rig.worker.take(claim, again)
+    assert [run.attempt for run in again] == [2]
+    rig.tick()
+    rig.finish()
+    (run,) = rig.runs("a")
+    assert (run.status, run.attempt, run.failures) == (Status.COMPLETED, 2, 1)
+
+
+@pytest.mark.parametrize("loop", ["planner", "worker"])
+def test_a_claim_whose_answer_is_lost_is_given_back(store: SqlStore, loop: str) -> None:
+    """The database holds the runs as claimed by this node, and this node has never heard of them."""
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.turn(minutes=1)
+    if loop == "planner":
+        rig.store.lost_answers = 1
+        with pytest.raises(Exception, match="after the commit"):
+            rig.planner.tick(rig.store.now())
+    else:
+        rig.worker.accepting = False
+        rig.planner.tick(rig.store.now())
+        rig.worker.accepting = True
+        rig.store.lost_answers = 1
+        with pytest.raises(Exception, match="after the commit"):
+            rig.worker.tick(rig.store.now())
+    assert rig.statuses("a") == ["RUNNING"]
+    assert rig.executor.started == []
+    rig.tick(seconds=1)
+    assert [launch.attempt for launch in rig.executor.started] == [1]
+    rig.finish()
+    assert rig.statuses("a") == ["COMPLETED"]
+    assert rig.run(rig.runs("a")[0].id).failures == 0
+
+
+def test_two_claims_at_once_take_no_more_than_there_are_slots(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {}}), slots=4)
+    first = rig.worker.claim()
+    assert first is not None
+    assert first.limit == 4
+    assert rig.worker.claim() is None
+    rig.worker.take(first, [])
+    assert rig.woken == 1, "whoever found no slot looks again"
+    assert rig.worker.claim() is not None
+
+
+def test_a_run_that_is_claimed_again_while_its_end_is_written_is_not_forgotten(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "retries": ["0s"]}}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(failed())
+    drop = rig.worker._held.drop
+
+    def claim_first(lives: object) -> None:
+        rig.worker._held.drop = drop  # type: ignore[method-assign]
+        claim = rig.worker.claim()
+        assert claim is not None
+        with rig.store.begin() as tx:
+            tx.runs.promote(rig.store.now())
+            runs = tx.runs.claim(claim, rig.store.now())
+        rig.worker.take(claim, runs)
+        drop(lives)  # type: ignore[arg-type]
+
+    rig.worker._held.drop = claim_first  # type: ignore[method-assign]
+    rig.worker.tick(rig.store.now())
+    assert len(rig.executor.live) == 1
+    rig.finish()
+    assert rig.statuses("a") == ["COMPLETED"]
+
+
+def test_output_is_stored_with_the_end_and_then_forgotten(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.finish()
+    (run,) = rig.runs("a")
+    with rig.store.queries() as queries:
+        output = queries.output(run.id)
+    assert output is not None
+    assert (output.head, output.attempt) == (b"printed\n", 1)
+    assert rig.attempts.forgotten == [(run.id, 1)]
+
+
+@pytest.mark.parametrize("what", ["output", "result"])
+def test_what_cannot_be_written_of_one_attempt_does_not_hold_up_the_others(store: SqlStore, what: str) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
+    rig.tick(minutes=1)
+    (bad,), (good,) = rig.executor.of("a"), rig.executor.of("b")
+    if what == "output":
+        rig.attempts.unreadable.add(bad)
+    rig.executor.finish(bad, Succeeded(result=object() if what == "result" else None))
+    rig.executor.finish(good, Succeeded(result={"n": 1}))
+    rig.tick()
+    assert rig.statuses() == ["COMPLETED"] * 2
+    assert rig.run(good).result == {"n": 1}
+    assert rig.worker.idle
+
+
+def test_more_ends_than_one_batch(sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settler, "BATCH", 3)
+    rig = Rig(sqlite, jobs({"a": {"overlap": "allow"}}))
+    for number in range(10):
+        rig.desk.run_now("a", author="me", payload=number, has_payload=True)
+    rig.tick()
+    rig.store.broken_commits = 1
+    rig.executor.finish_all()
+    with pytest.raises(Exception, match="before the commit"):
+        rig.worker.tick(rig.store.now())
+    rig.tick()
+    assert rig.statuses() == ["COMPLETED"] * 10
+    assert len(rig.named("run.settled")) == 10
+
+
+def test_reports_reach_the_database_within_two_seconds_also_after_an_outage(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    (run,) = rig.runs("a")
+    rig.attempts.pending = [Report(run.id, run.fence, progress=10.0, message="ten", checkpoint={"page": 1})]
+    rig.turn(seconds=2)
+    rig.store.broken_commits = 1
+    with pytest.raises(Exception, match="before the commit"):
+        rig.keeper._ship_reports()
+    rig.attempts.pending = [Report(run.id, run.fence, progress=20.0)]
+    rig.tick(seconds=2)
+    found = rig.run(run.id)
+    assert (found.progress, found.message, found.checkpoint) == (20.0, "ten", {"page": 1})
+
+
+@pytest.mark.parametrize(("on", "outcome"), [("completed", None), ("failed", failed())])
+def test_after_chains(store: SqlStore, on: str, outcome: object) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "b": {"after": {"job": "a", "on": on}}, "c": {"after": "b"}}))
+    rig.tick(minutes=1)
+    rig.finish(outcome or Succeeded(result={"rows": 3}))
+    (first,) = rig.runs("a")
+    (follow_up,) = rig.runs("b")
+    assert (follow_up.cause, follow_up.key, follow_up.status) == (Cause.AFTER, f"after:{first.id}", Status.RUNNING)
+    launch = rig.executor.started[-1]
+    assert launch.run.payload == {
+        "schema": 1,
+        "run": first.id,
+        "job": "a",
+        "status": on.upper(),
+        "result": {"rows": 3} if on == "completed" else None,
+    }
+    rig.finish(canceled())
+    assert rig.runs("c") == []
+
+
+def test_a_retried_attempt_starts_no_chain_before_its_run_is_over(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "retries": ["1s"]}, "b": {"after": {"job": "a", "on": "failed"}}}))
+    rig.tick(minutes=1)
+    rig.finish(failed())
+    assert rig.runs("b") == []
+    rig.tick(seconds=2)
+    rig.finish(failed())
+    assert len(rig.runs("b")) == 1
+
+
+def test_given_back_untouched_the_run_is_as_before_its_claim(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.worker.accepting = False
+    rig.finish(GivenBack(started=False))
+    (run,) = rig.runs("a")
+    assert (run.status, run.attempt, run.lost, run.started_at) == (Status.PENDING, 0, 0, None)
+    assert rig.detail(run.id).attempts == ()
