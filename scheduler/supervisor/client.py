@@ -226,7 +226,7 @@ class SupervisorClient:
                         raise Unavailable(f"no memory for a message of {len(packet):,} bytes") from None
                     # Too many descriptors are on their way; the supervisor is taking them.
                     if error.errno != errno.ETOOMANYREFS or time.monotonic() > until:
-                        raise Unavailable(f"the supervisor is gone: {error.strerror}") from None
+                        raise Unavailable("the supervisor is gone") from None
                 time.sleep(0.005)
 
     def _read(self) -> None:

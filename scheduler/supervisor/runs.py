@@ -45,7 +45,6 @@ class Runs:
         self._by_slot: dict[int, set[int]] = {}
         self._kept: dict[int, Cgroup | None] = {}
         self._strays: set[int] = set()
-        self._ending_all = False
         self._adopted: dict[int, set[int]] = {}
 
     def use_cgroups(self, root: str) -> None:
@@ -150,7 +149,7 @@ class Runs:
                 self._closing[run.run] = run
             elif (home := self._adopted.pop(pid, None)) is not None:
                 home.discard(pid)
-        if taken and (self._closing or self._ending or self._kept or self._ending_all):
+        if taken and (self._closing or self._ending or self._kept):
             self._adopt()
             for run in self._ending.values():
                 self._chase(run)
@@ -176,7 +175,6 @@ class Runs:
 
     def end_all(self, why: str, kill_after: float, now: float) -> None:
         """TERM to everything below the supervisor, kept and unknown processes included."""
-        self._ending_all = True
         self.reap(now)
         for run in list(self._by_name.values()):
             if run.status is None and run.why is None:

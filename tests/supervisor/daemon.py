@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -11,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from scheduler.core.errors import Unavailable
 from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.orphans import reap_orphans
 from scheduler.supervisor.output import create
@@ -42,7 +44,8 @@ def main(folder: Path) -> None:
                 order["run"], 1, "node-1", tuple(order["argv"]), str(folder), {"PATH": os.environ["PATH"]}, 60.0
             )
             fd = create(folder / f"{order['run']}.out")
-            client.start(spec, output_fd=fd)
+            with contextlib.suppress(Unavailable):
+                client.start(spec, output_fd=fd)
             os.close(fd)
         elif order["do"] == "settled":
             client.settled(order["run"], 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,6 +100,41 @@ def test_an_exit_before_our_signal_is_a_result(supervisor: Harness) -> None:
     supervisor.client.end("r", "cancel", 0.1)
     exited = supervisor.exited("r")
     assert (exited.code, exited.why) == (5, None)
+
+
+def test_an_exit_that_the_supervisor_has_not_seen_yet_is_a_result_too(supervisor: Harness) -> None:
+    supervisor.sh("r", "echo on; until [ -e go ]; do sleep 0.01; done; exit 5")
+    supervisor.said("r", b"on")
+    pid = supervisor.started("r").pid
+    os.kill(supervisor.client.pid, signal.SIGSTOP)
+    (supervisor.folder / "go").touch()
+    wait_until(lambda: (found := processes.read(pid)) and found.dead)
+    supervisor.client.end("r", "timeout", 10)
+    os.kill(supervisor.client.pid, signal.SIGCONT)
+    exited = supervisor.exited("r")
+    assert (exited.code, exited.why) == (5, None)
+
+
+def test_what_is_started_on_the_way_out_is_ended_at_once(supervisor: Harness) -> None:
+    mark = token()
+    supervisor.sh("r", f"trap 'setsid sleep {mark} & exit 0' TERM; echo on; sleep {token()} & wait")
+    supervisor.said("r", b"on")
+    supervisor.client.end("r", "cancel", 60)
+    exited = supervisor.exited("r")
+    assert (exited.code, exited.why) == (0, "cancel")
+    assert alive(mark) == []
+
+
+def test_whoever_shook_off_the_mark_ends_with_the_supervisor_at_the_latest(supervisor: Harness) -> None:
+    if not shutil.which("prlimit"):
+        pytest.skip("NEEDS prlimit (util-linux)")
+    mark = token()
+    lost = f"setsid prlimit --msgqueue=10: sh -c ': > lost; (sleep {mark} &) ; sleep {mark}' &"
+    supervisor.sh("r", f"{lost} until [ -e lost ]; do :; done; exit 1")
+    assert supervisor.exited("r").code == 1
+    wait_until(lambda: len(alive(mark)) == 3)
+    assert supervisor.client.close()
+    assert alive(mark) == []
 
 
 def test_a_stopped_child_can_be_ended(supervisor: Harness) -> None:

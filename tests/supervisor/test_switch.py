@@ -180,6 +180,19 @@ def test_after_the_socket_has_closed_an_earlier_end_of_trust_still_counts(tmp_pa
     assert time.monotonic() - before < 4
 
 
+def test_a_socket_that_closes_later_gives_no_respite(tmp_path: Path) -> None:
+    harness = Harness(tmp_path)
+    harness.sh("r", f"trap 'echo term' TERM; echo on; while :; do sleep {token()}; done", kill_after=60)
+    harness.said("r", b"on")
+    now = linux.boottime()
+    harness.client.trust(now + 0.2, now + 1.0)
+    harness.said("r", b"term")
+    before = time.monotonic()
+    assert harness.client.close()
+    assert harness.exited("r").signal == 9
+    assert time.monotonic() - before < 4
+
+
 def test_a_silent_supervisor_is_noticed_and_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_SEND_WITHIN", 0.3)
     harness = Harness(tmp_path)
