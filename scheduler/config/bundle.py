@@ -169,7 +169,8 @@ def _one_file(bundle: Bundle, tree: Tree, name: str, path: Path, file: str, inte
         if name == ROOT or problem.line:
             bundle.problems.append(problem)
         else:
-            hint = "the path is relative to this file"
+            folder = problem.reason.endswith("Is a directory")
+            hint = f"write {file}/*.yaml" if folder else "the path is relative to this file"
             _complain(bundle, tree, path, f"{shown(file)} cannot be included: {problem.reason}", hint)
     else:
         _add(bundle, file, text, interpolation)

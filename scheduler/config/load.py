@@ -64,6 +64,15 @@ def load_texts(
     return load(Stored(files, main), actions=actions, environ=environ).configuration
 
 
+def texts_of(path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All texts of a configuration as `Configuration.files` has them, unjudged: for those who look whether one has
+    changed. ConfigError if any of them cannot be read, is not YAML or has no jobs."""
+    bundle = gather(Disk(path), Interpolation(environ))
+    if bundle.problems:
+        raise ConfigError(bundle.problems)
+    return bundle.files
+
+
 def load(source: Source, *, actions: Actions | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
     """The configuration and where it came from."""
     with _no_collections():

@@ -6,6 +6,7 @@ key is text and given once. Anchors, aliases and merge keys (`<<`) work, within 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -18,6 +19,8 @@ MAX_DEPTH = 64
 ALIAS_ALLOWANCE = 100_000  # nodes that aliases may add for free,
 ALIAS_FACTOR = 20  # and further ones for each node that is really written
 
+_TAB = re.compile(r" *:[ \t]*\t[ \t]*")
+
 
 class Tree:
     """A parsed file. `data` is made of dict, list, str, int, Real, bool and None; it is shared where aliases share it,
@@ -27,6 +30,7 @@ class Tree:
         self.name = name
         self.places = Places(root, text)
         self.problems: list[Problem] = []
+        self._text = text if "\t" in text else ""
         self._path: list[str | int] = []
         self._made: dict[int, tuple[Any, int]] = {}
         self._open: set[int] = set()
@@ -118,6 +122,8 @@ class Tree:
                 self._complain(key, f"key `{name[:100]}` is given twice, first in line {first}", "keep one of the two")
             else:
                 lines[name] = key.start_mark.line + 1
+                if self._text and _TAB.fullmatch(self._text[key.end_mark.index : item.start_mark.index]):
+                    self._complain(item, "a tab between a key and its value", "write a space instead")
                 own[name] = self._value(item)
             self._path.pop()
         return {**merged, **own} if merged else own

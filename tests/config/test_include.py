@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.config.load import load_file, load_texts
+from scheduler.config.load import load_file, load_texts, texts_of
 from scheduler.config.problem import ConfigError
 
 
@@ -120,3 +120,17 @@ def test_a_file_elsewhere_keeps_its_path(tmp_path: Path) -> None:
     assert list(configuration.jobs) == ["e", "u"]
     assert {f"{tmp_path}/else/e.yaml", "../up.yaml"} < set(configuration.files)
     assert load_texts(configuration.files).jobs.keys() == configuration.jobs.keys()
+
+
+def test_texts_without_judgement(tmp_path: Path) -> None:
+    write(tmp_path, jobs_yaml="include: [b.yaml]\njobs: {}\n", b_yaml=job("b") + "foo: 1\n")
+    with pytest.raises(ConfigError):
+        texts_of(tmp_path / "jobs.yaml")
+    write(tmp_path, b_yaml="jobs: {b: {bar: 1}}\n")
+    assert set(texts_of(tmp_path / "jobs.yaml")) == {".", "jobs.yaml", "b.yaml"}
+
+
+def test_a_folder_is_included_by_a_pattern(tmp_path: Path) -> None:
+    write(tmp_path, jobs_yaml="include: [jobs.d]\njobs: {}\n", **{"jobs.d__a_yaml": job("a")})
+    with pytest.raises(ConfigError, match=r"write jobs\.d/\*\.yaml"):
+        load_file(tmp_path / "jobs.yaml")

@@ -148,3 +148,9 @@ def test_alias_of_an_alias_cannot_loop() -> None:
     assert "contains itself" in problems("x-a: &a {<<: *a}\njobs: {}\n")[0].reason
     twice = problems("jobs:\n  a: &a {<<: [*a, *a], command: x, env: {<<: [*a, *a]}, foo: 1}\n")
     assert any("unknown key `foo`" in found.reason for found in twice)
+
+
+def test_tabs_that_harm_nobody() -> None:
+    text = "jobs:\t# a comment\n  a:\t\n    command: |\n      x:\ty\n    description: 'a:\tb'\t# c\n"
+    job = load(text).jobs["a"]
+    assert (job.action.options["command"], job.description) == ("x:\ty\n", "a:\tb")

@@ -53,7 +53,22 @@ def _body(value: object) -> str:
             "the body is a text (a template)",
             "write it as a text block with |, as: '{\"id\": {{ payload.id | tojson }}}'",
         )
-    return to_text(value)
+    text = to_text(value)
+    if any(mark in text for mark in ("{{", "{%", "{#")):
+        _check_template(text)
+    return text
+
+
+def _check_template(text: str) -> None:
+    from jinja2 import Environment, TemplateSyntaxError  # only few bodies are templates
+
+    try:
+        Environment().compile(text, raw=True)  # noqa: S701  # nothing is rendered here
+    except TemplateSyntaxError as error:
+        refuse(
+            f"line {error.lineno} of the template: {error.message}",
+            "correct it; values are written {{ payload.id | tojson }}",
+        )
 
 
 _STATUS_SCHEMA = {"type": "integer", "minimum": 100, "maximum": 599}
