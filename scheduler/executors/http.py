@@ -11,13 +11,13 @@ from urllib.parse import quote, urlsplit
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.model import FailReason, Secret
-from scheduler.core.outcome import Failed, Outcome, Succeeded
+from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.core.ports import Launch
 from scheduler.executors.attempts.environment import base_environment
 from scheduler.executors.attempts.secrets import read_secret
 from scheduler.executors.attempts.values import to_json
 from scheduler.executors.context import Context
-from scheduler.executors.workers.answers import without_message
+from scheduler.executors.workers.answers import NO_WORKER_WAIT, without_message
 from scheduler.executors.workers.pool import Pool
 from scheduler.executors.workers.retry_after import http_date, wait
 from scheduler.executors.workers.wire import Message
@@ -45,18 +45,24 @@ class HttpExecutor:
         self._pool = Pool(self.kind, context.children, environment, per_worker=PER_WORKER, most=context.slots)
 
     def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
-        record = self._context.records.of(launch.run.id, launch.attempt)
+        records = self._context.records
+        record = records.of(launch.run.id, launch.attempt)
         try:
             headers, secrets = self._headers(launch)
+            if secrets:
+                records.hide(record, secrets, {f"headers.{name}": value for name, value in headers.items()})
         except InvalidInput as error:
             record.finish()
             done(Failed(FailReason.SPAWN, str(error)))
             return
-        record.hide(secrets)
+        except OSError as error:
+            record.finish()
+            done(Snoozed(NO_WORKER_WAIT, f"{launch.run.job} could not be started: {error}"))
+            return
         message = _message(launch, headers, str(record.workspace.output))
 
         def finished(answer: Answer) -> None:
-            self._context.records.finish_later(record, lambda reported: conclude(answer))
+            records.finish_later(record, lambda reported: conclude(answer))
 
         def conclude(answer: Answer) -> None:
             if answer.message is None:
@@ -83,20 +89,19 @@ class HttpExecutor:
     def close(self) -> None:
         self._pool.close()
 
-    def _headers(self, launch: Launch) -> tuple[list[tuple[str, str]], list[str]]:
-        """All headers, and the values among them that are secret."""
-        made: dict[str, tuple[str, str]] = {}
-        secrets: list[str] = []
-        for name, value in _own_headers(launch.environment).items():
-            made[name.lower()] = name, value
-        for name, given in (launch.job.action.options.get("headers") or {}).items():
-            value = given
-            if isinstance(given, Mapping):
-                secret = Secret(**given)
-                value = read_secret(f"headers.{name}", secret, self._context.environ)
-                secrets += [value, value.removeprefix(secret.prefix)]
-            made[name.lower()] = name, _checked(name, str(value))
-        return list(made.values()), secrets
+    def _headers(self, launch: Launch) -> tuple[dict[str, str], dict[str, Secret]]:
+        """All headers, and where those among them came from that are secret (by `headers.NAME`)."""
+        given: Mapping[str, Any] = launch.job.action.options.get("headers") or {}
+        taken = {name.lower() for name in given}
+        headers = {name: own for name, own in _own_headers(launch.environment).items() if name.lower() not in taken}
+        secrets: dict[str, Secret] = {}
+        for name, value in given.items():
+            if isinstance(value, Mapping):
+                place = f"headers.{name}"
+                secrets[place] = Secret(**value)
+                value = read_secret(place, secrets[place], self._context.environ)
+            headers[name] = _checked(name, str(value))
+        return headers, secrets
 
 
 def _own_headers(environment: Mapping[str, str]) -> dict[str, str]:
@@ -118,7 +123,7 @@ def _checked(name: str, value: str) -> str:
     return value
 
 
-def _message(launch: Launch, headers: list[tuple[str, str]], output: str) -> Message:
+def _message(launch: Launch, headers: Mapping[str, str], output: str) -> Message:
     options: Mapping[str, Any] = launch.job.action.options
     method = str(options.get("method", "POST"))
     run = launch.run
@@ -132,7 +137,7 @@ def _message(launch: Launch, headers: list[tuple[str, str]], output: str) -> Mes
         "run": run.id,
         "method": method,
         "url": options["url"],
-        "headers": headers,
+        "headers": list(headers.items()),
         "template": template,
         "names": None if template is None else _names(launch),
         "payload": None if template is not None else payload,

@@ -13,6 +13,7 @@ import pytest
 
 from scheduler.core.model import Cause, FailReason
 from scheduler.core.outcome import Canceled, Failed, Succeeded
+from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.supervisor.owner import Owner
 from tests.executors.harness import CREATED, Bench, Going, alive, living_in, until
 from tests.executors.server import Answers, Server, as_json, reply
@@ -175,6 +176,19 @@ def test_the_answer_is_the_output_without_secrets(bench: Bench, server: Server) 
         assert hidden not in output
 
 
+def test_a_later_daemon_hides_the_secrets_of_headers(bench: Bench, server: Server) -> None:
+    bench.environ["API_TOKEN"] = "tok-very-secret"
+    server.answers["/x"] = Answers(200, b"you sent tok-very-secret", {"Content-Type": "text/plain"})
+    going = start(bench, f"{server.url}/x", headers={"X-Key": {"env": "API_TOKEN", "prefix": "Bearer "}})
+    going.succeeded()
+    key = going.launch.run.id, 1
+    [output] = AttemptRecords(bench.state, bench.environ).outputs([key])
+    assert output.head.endswith(b"you sent ***\n")
+    [withheld] = AttemptRecords(bench.state, {}).outputs([key])
+    assert b"tok-very-secret" not in withheld.head
+    assert b"API_TOKEN" in withheld.head
+
+
 def test_output_is_limited_and_an_endless_answer_is_left(bench: Bench, server: Server) -> None:
     def endless(handler: Any) -> None:
         handler.send_response(200)
@@ -324,3 +338,13 @@ def test_an_idle_worker_is_let_go(bench: Bench, server: Server) -> None:
     assert executor.tick(float("inf")) == 1
     until(lambda: living_in(bench.state) == [], "the worker to go")
     start(bench, server.url).succeeded()
+
+
+def test_only_secret_headers_are_hidden(bench: Bench, server: Server) -> None:
+    bench.environ["API_TOKEN"] = "tok-very-secret"
+    server.answers["/x"] = Answers(200, b"manual ordinary tok-very-secret", {"Content-Type": "text/plain"})
+    headers = {"X-Plain": "ordinary", "Traceparent": "own", "X-Key": {"env": "API_TOKEN"}}
+    going = start(bench, f"{server.url}/x", headers=headers)
+    going.succeeded()
+    assert going.output().endswith("manual ordinary ***\n")
+    assert server.asked[0].headers["traceparent"] == "own"

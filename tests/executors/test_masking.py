@@ -17,6 +17,7 @@ from scheduler.executors.attempts.masking import Masks
         (["p@ss/word"], "https://u:p%40ss%2Fword@host", "https://u:***@host"),
         (["schlüssel"], "schlüssel und schl\\u00fcssel", "*** und ***"),
         (["  padded  "], "padded", "***"),
+        (["-----BEGIN-----\nabcdefghijkl\nxyz\n"], "line abcdefghijkl xyz", "line *** xyz"),
         ([], "nothing to hide", "nothing to hide"),
     ],
 )

@@ -97,6 +97,17 @@ def test_attempts_of_one_run_have_files_of_their_own(bench: Bench) -> None:
     assert third.output() == "again\n"
 
 
+def test_a_prefix_does_not_help_a_secret_out(bench: Bench) -> None:
+    bench.environ["TOKEN"] = "tok-very-secret"
+    going = bench.start(
+        "command", {"command": 'echo "$ONE"; echo "${ONE#Bearer }"'}, secrets={"ONE": secret("TOKEN", "Bearer ")}
+    )
+    going.succeeded()
+    assert going.output() == "***\n***\n"
+    [output] = later(bench, bench.environ).outputs([(going.launch.run.id, 1)])
+    assert output.head == b"***\n***\n"
+
+
 def test_secrets_never_get_into_reports(bench: Bench) -> None:
     bench.environ["TOKEN"] = "tok-very-secret"
     script = 'echo "{\\"message\\": \\"using $ONE\\", \\"checkpoint\\": {\\"$ONE\\": 1}}" >> $SCHED_REPORT_FILE'

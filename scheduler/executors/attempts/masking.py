@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 from scheduler.core.model import Json
@@ -11,16 +11,18 @@ from scheduler.core.model import Json
 MASK = "***"
 SHORTEST = 4
 """Characters; masking shorter values would tear ordinary text apart."""
+_SHORTEST_LINE = 8
 
 Span = tuple[int, int]
 
 
 class Masks:
-    """The values to hide, in the forms in which programs usually print them (as is, in JSON, in a URL)."""
+    """The values to hide, in the forms in which programs usually print them: as they are, in JSON, in a URL, and the
+    lines of those that have several."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         forms: set[bytes] = set()
-        for value in values:
+        for value in _with_lines(values):
             if len(value.strip()) < SHORTEST:
                 continue
             escaped = json.dumps(value, ensure_ascii=False)[1:-1]
@@ -55,10 +57,13 @@ class Masks:
         """How many bytes at the end of `data` may be the beginning of a secret of which the rest is to come."""
         longest = 0
         for form in self._forms:
-            for size in range(min(len(form) - 1, len(data)), longest, -1):
-                if data.endswith(form[:size]):
-                    longest = size
+            tail = data[-(len(form) - 1) :]
+            at = tail.find(form[:1])
+            while at >= 0:
+                if form.startswith(tail[at:]):
+                    longest = max(longest, len(tail) - at)
                     break
+                at = tail.find(form[:1], at + 1)
         return longest
 
     def text(self, text: str) -> str:
@@ -89,6 +94,14 @@ def replaced(data: bytes, spans: Iterable[Span]) -> bytes:
         end = stop
     parts.append(data[end:])
     return b"".join(parts)
+
+
+def _with_lines(values: Iterable[str]) -> Iterator[str]:
+    for value in values:
+        yield value
+        lines = value.strip().splitlines()
+        if len(lines) > 1:
+            yield from (line for line in lines if len(line.strip()) >= _SHORTEST_LINE)
 
 
 def _encode(text: str) -> bytes:

@@ -6,15 +6,16 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.model import Job, Json, Output, Run
+from scheduler.core.model import Job, Json, Output, Run, Secret
 from scheduler.core.ports import Report
 from scheduler.executors.attempts.masking import Masks
 from scheduler.executors.attempts.output import OutputFile
 from scheduler.executors.attempts.reports import Reported, ReportReader
-from scheduler.executors.attempts.secrets import read_secret
+from scheduler.executors.attempts.secrets import read_secrets, to_hide
 from scheduler.executors.attempts.workspace import About, Workspace, Workspaces
 
 _log = logging.getLogger(__name__)
@@ -112,11 +113,12 @@ class AttemptRecords:
     def begin(self, run: Run, job: Job, secrets: Mapping[str, str]) -> Workspace:
         """The files of the attempt `run.attempt`. OSError when the disk does not take them, KeyError for an unknown
         user."""
-        about = About(job.log_limit, tuple(job.child.secrets.values()))
+        about = About(job.log_limit, job.child.secrets)
+        hidden = to_hide(job.child.secrets, secrets)
         workspace = self.workspaces.create(
             run.id, run.attempt, about, payload=run.payload, checkpoint=run.checkpoint, user=job.child.user
         )
-        record = AttemptRecord(run.id, run.attempt, run.fence, workspace, about.log_limit, secrets.values())
+        record = AttemptRecord(run.id, run.attempt, run.fence, workspace, about.log_limit, hidden)
         with self._lock:
             self._records[run.id, run.attempt] = record
         return workspace
@@ -134,6 +136,12 @@ class AttemptRecords:
     def when_forgotten(self, call: Callable[[str, int], None]) -> None:
         """`call` is told (run, attempt) of everything that is forgotten, which is when it is in the database."""
         self._forgotten = call
+
+    def hide(self, record: AttemptRecord, secrets: Mapping[str, Secret], values: Mapping[str, str]) -> None:
+        """Further secrets of an attempt that must not be shown; OSError when the disk does not take a note of it."""
+        record.hide(to_hide(secrets, values))
+        about = self.workspaces.about(record.run, record.attempt)
+        self.workspaces.describe(record.run, record.attempt, replace(about, sources={**about.sources, **secrets}))
 
     def outputs(self, runs: Collection[Key]) -> list[Output]:
         return [self.of(run, attempt).output() for run, attempt in runs]
@@ -163,7 +171,7 @@ class AttemptRecords:
         workspace = self.workspaces.of(run, attempt)
         about = self.workspaces.about(run, attempt)
         try:
-            secrets = [read_secret("", source, self._environ) for source in about.sources]
+            secrets = to_hide(about.sources, read_secrets(about.sources, self._environ))
         except InvalidInput as error:
             return _Withheld(run, attempt, workspace, f"{error.reason}, so it cannot be masked")
         record = AttemptRecord(run, attempt, 0, workspace, about.log_limit, secrets)
@@ -188,7 +196,7 @@ class _Withheld(AttemptRecord):
     def __init__(self, run: str, attempt: int, workspace: Workspace, reason: str) -> None:
         super().__init__(run, attempt, 0, workspace, 1, ())
         self.complete = True
-        self._text = f"[schedulerd] the output is withheld: {reason.lstrip(': ')}\n"
+        self._text = f"[schedulerd] the output is withheld: {reason}\n"
 
     def output(self) -> Output:
         return Output(self.run, self.attempt, self._text.encode(), b"", 0, True)

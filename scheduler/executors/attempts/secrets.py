@@ -35,6 +35,13 @@ def read_secrets(secrets: Mapping[str, Secret], environ: Mapping[str, str]) -> d
     return {name: read_secret(name, secret, environ) for name, secret in secrets.items()}
 
 
+def to_hide(secrets: Mapping[str, Secret], values: Mapping[str, str]) -> list[str]:
+    """What must not be shown of secrets that have these values: each as it is used, and without its prefix."""
+    found = [values[name] for name in secrets]
+    found += [values[name].removeprefix(secret.prefix) for name, secret in secrets.items() if secret.prefix]
+    return found
+
+
 def _read_file(name: str, path: str) -> str:
     try:
         # A FIFO without a writer would otherwise hold up the loop that starts runs.

@@ -7,8 +7,8 @@ import json
 import os
 import pwd
 import shutil
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from scheduler.core.model import Json, Secret
@@ -74,11 +74,11 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a later daemon needs to know about an attempt. `sources` say where its secrets came from, so that they can
-    be masked then, too."""
+    """What a later daemon needs to know about an attempt. `sources` say where its secrets came from, by name, so that
+    they can be masked then, too."""
 
     log_limit: int = 1 << 20
-    sources: tuple[Secret, ...] = ()
+    sources: Mapping[str, Secret] = field(default_factory=dict)
 
 
 class Workspaces:
@@ -101,8 +101,7 @@ class Workspaces:
         workspace = self.of(run, attempt)
         self._make_room(workspace, 0o711 if foreign else 0o700)
         if about != About():
-            described = {"log_limit": about.log_limit, "sources": [asdict(source) for source in about.sources]}
-            _write(workspace.about, json.dumps(described).encode())
+            self.describe(run, attempt, about)
         for path, data in (
             (workspace.payload, to_json(payload)),
             (workspace.checkpoint, to_json(checkpoint)),
@@ -114,12 +113,23 @@ class Workspaces:
         os.close(workspace.open_output())
         return workspace
 
+    def describe(self, run: str, attempt: int, about: About) -> None:
+        """Write this down instead of what may be there; OSError when the disk does not take it."""
+        described = {
+            "log_limit": about.log_limit,
+            "sources": {name: asdict(source) for name, source in about.sources.items()},
+        }
+        path = self.of(run, attempt).about
+        path.unlink(missing_ok=True)
+        _write(path, json.dumps(described).encode())
+
     def about(self, run: str, attempt: int) -> About:
         """What was written when the attempt was prepared."""
         try:
             found = json.loads(self.of(run, attempt).about.read_bytes())
-            return About(int(found["log_limit"]), tuple(Secret(**source) for source in found["sources"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            sources = {name: Secret(**source) for name, source in found["sources"].items()}
+            return About(int(found["log_limit"]), sources)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return About()
 
     def remove(self, run: str, attempt: int) -> None:
