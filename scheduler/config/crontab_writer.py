@@ -174,7 +174,7 @@ def _steps(crontab: Crontab, system: bool, shadow: bool) -> list[str]:
             "then at once: schedctl reload",
         ]
     steps.append(
-        "watch: schedctl status; schedctl runs            (back: schedctl pause --all, and the lines in again)"
+        "watch: schedctl status; schedctl runs            (back: schedctl pause --all, then the lines in again)"
     )
     return [*lines, *(f"  {number}. {step}" for number, step in enumerate(steps, 1))]
 
