@@ -86,7 +86,8 @@ def list_next(request: Request) -> Answer:
 
 
 async def start_run(request: Request) -> Answer:
-    """Starts a run now: 202 for a new one, 200 if this `Idempotency-Key` has already made it."""
+    """Starts a run now: 202 for a new one, 200 if this `Idempotency-Key` has already made it. A payload of null is
+    none."""
     backend = backend_of(request)
     name = plain_name(request.path_params["name"])
     body = await read_object(request, ("payload", "reason", "if_busy"))
@@ -104,7 +105,7 @@ async def start_run(request: Request) -> Answer:
             author=author_of(request),
             reason=text_field(body, "reason"),
             payload=body.get("payload"),
-            has_payload="payload" in body,
+            has_payload=body.get("payload") is not None,
             if_busy=if_busy,
             key=key,
         )

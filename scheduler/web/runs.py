@@ -91,7 +91,7 @@ def get_log(request: Request) -> Response:
         if detail is None:
             raise NotFound(f"there is no run `{run}`")
         output = queries.output(run, attempt)
-    if attempt is not None and attempt > detail.run.attempt:
+    if attempt is not None and attempt > max(detail.run.attempt, 1):
         raise NotFound(f"run {run} has no attempt {attempt}", hint=f"it has {detail.run.attempt}")
     live = None
     if detail.run.status is Status.RUNNING and attempt in (None, detail.run.attempt):

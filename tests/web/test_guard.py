@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.faces import Faces
 from tests.web.client import Client, client_of
@@ -43,8 +44,9 @@ def test_an_exception_inside_is_a_problem_not_a_hung_up_phone(faces: Faces) -> N
     def broken() -> bytes:
         raise RuntimeError("secret detail")
 
-    with client_of(faces.with_backend(metrics=broken)) as client:
+    with client_of(faces.with_backend(metrics=broken)) as client, capture_logs() as logs:
         answer = client.get("/metrics")
+    assert [(one["event"], one["route"]) for one in logs] == [("request_failed", "/metrics")]
     assert answer.status_code == 500
     assert answer.json()["detail"] == "RuntimeError inside the daemon"
     assert "secret" not in answer.text

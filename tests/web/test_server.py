@@ -23,11 +23,13 @@ def served(faces: Faces) -> Iterator[Served]:
         yield found
 
 
-def ask(path: Path, request: bytes) -> bytes:
+def ask(path: Path, request: bytes, *, hang_up: bool = False) -> bytes:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(10)
         client.connect(str(path))
         client.sendall(request)
+        if hang_up:
+            client.shutdown(socket.SHUT_WR)
         answer = b""
         while part := client.recv(65536):
             answer += part
@@ -74,7 +76,7 @@ def test_tcp_reads_and_does_not_act(served: Served) -> None:
 )
 def test_what_is_no_http_is_refused_and_the_server_goes_on(served: Served, request_bytes: bytes) -> None:
     try:
-        answer = ask(served.socket, request_bytes)
+        answer = ask(served.socket, request_bytes, hang_up=True)
     except (BrokenPipeError, ConnectionResetError):
         answer = b""
     assert not answer or answer.split(b" ")[1][:1] == b"4"

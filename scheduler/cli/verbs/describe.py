@@ -77,12 +77,16 @@ def _state(surface: Surface, job: Shown) -> str:
     says = {
         "missed": "missed: no success by its deadline",
         "late": "late: past its deadline, still running",
-        "failing": f"failing: {job['consecutive_failures']} failures in a row",
+        "failing": f"failing: {_failures(job['consecutive_failures'])}",
         "alarm": f"alarm: {job['alarm']}",
         "disabled": "disabled: only run-now runs it",
         "removed": "removed from jobs.yaml; its history is kept",
     }
     return surface.style(job["state"], says.get(job["state"], job["state"]))
+
+
+def _failures(count: int) -> str:
+    return "its last run failed" if count == 1 else f"its last {count} runs failed"
 
 
 def _deadline(surface: Surface, job: Shown) -> str:

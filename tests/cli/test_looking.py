@@ -1,0 +1,228 @@
+"""The verbs that look, against a served daemon."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from scheduler.core.model import FailReason
+from scheduler.core.outcome import Failed
+from scheduler.core.ports import Advance
+from tests.faces import Served
+
+
+class Screen:
+    def __init__(self, served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+        self.served = served
+        self.rig = served.rig
+        self._capsys = capsys
+        self.err = ""
+        self.code = 0
+
+    def __call__(self, *arguments: str) -> list[str]:
+        """The lines on stdout."""
+        self.code = self.served.schedctl(*arguments)
+        out, self.err = self._capsys.readouterr()
+        return out.splitlines()
+
+    def json(self, *arguments: str) -> object:
+        return json.loads("\n".join(self(*arguments, "-o", "json")))
+
+
+@pytest.fixture
+def screen(served: Served, capsys: pytest.CaptureFixture[str]) -> Screen:
+    return Screen(served, capsys)
+
+
+def failed(code: int = 1) -> Failed:
+    return Failed(FailReason.EXIT, f"exit code {code}", exit_code=code)
+
+
+def test_list(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    assert [line.split() for line in screen("list")] == [
+        ["JOB", "NEXT", "(America/New_York)", "LEFT", "LAST", "RESULT", "TOOK", "STATE"],
+        ["minutely", "Mon", "03:02", "in", "1m", "now", "running", "0.0s", "running"],
+        ["quiet", "-", "-", "never", "-", "-", "disabled"],
+        ["report", "Mon", "08:15", "in", "5h14m", "never", "-", "-", "ok"],
+        ["ticket", "-", "-", "never", "-", "-", "ok"],
+    ]
+    assert screen.err.splitlines() == ["4 jobs: 2 ok, 1 running, 1 disabled", "next: schedctl describe minutely"]
+    assert screen("list", "-o", "name", "--running") == ["minutely"]
+    assert screen("list", "nothing-like-that") == []
+    assert "no job matches" in screen.err
+
+
+def test_list_shows_what_is_wrong(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all(failed(3))
+    screen.rig.tick(seconds=1)
+    row = next(line for line in screen("list") if line.startswith("minutely"))
+    assert "exit 3" in row
+    assert row.endswith("failing 1×")
+    assert screen.err.endswith("next: schedctl describe minutely\n")
+
+
+def test_runs_shows_skips_with_their_reason(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.tick(minutes=1)
+    screen.rig.tick(minutes=1)
+    (running,) = screen.rig.runs("minutely")
+    lines = screen("runs", "minutely")
+    assert lines[0].split() == ["RUN", "TIME", "(Europe/Paris)", "STATUS", "TOOK", "TRY", "RESULT", "CAUSE"]
+    assert lines[1].split()[:3] == ["-", "Mon", "09:03"]
+    assert "SKIPPED" in lines[1]
+    assert "skipped 2×: overlap" in lines[1]
+    assert f"blocked by {running.id[-8:]}" in lines[1]
+    assert lines[2].split()[:5] == [running.id[-8:], "Mon", "09:01", "RUNNING", "2m"]
+    assert screen.err == f"next: schedctl logs {running.id[-8:]}\n"
+    assert len(screen("runs", "--no-skips")) == 2
+    assert screen("runs", "-o", "name") == [running.id]
+
+
+def test_runs_of_nothing_and_of_nobody(screen: Screen) -> None:
+    assert screen("runs", "report") == []
+    assert (screen.code, "nothing in the history matches" in screen.err) == (0, True)
+    assert screen("runs", "reprot") == []
+    assert screen.code == 4
+    assert "did you mean report?" in screen.err
+    screen("runs", "--since", "whenever")
+    assert screen.code == 2
+
+
+def test_runs_since(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.tick(minutes=30)
+    assert len(screen("runs", "minutely", "--since", "5m")) < len(screen("runs", "minutely", "--since", "1h"))
+
+
+def test_runs_over_several_pages(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scheduler.cli.verbs.runs.PAGE", 2)
+    for number in range(5):
+        screen("run-now", "ticket", "--payload", str(number))
+    assert len(screen("runs", "ticket", "-o", "name")) == 5
+    assert len(screen("runs", "ticket", "-n", "3", "-o", "name")) == 3
+
+
+def test_describe(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all(failed())
+    screen.rig.tick(seconds=1)
+    text = "\n".join(screen("describe", "minutely"))
+    for part in (
+        "State         failing: its last run failed",
+        "Every minute.",
+        "Next run      Mon 03:02 America/New_York (in 59s)",
+        "Deadline      Mon 03:11 America/New_York (in 9m)",
+        "Last success  never",
+        "Next times (America/New_York, UTC)",
+        "Mon 2026-03-02 03:02 -0500  03-02 08:02Z  in 59s",
+        "exit 1: exit code 1",
+        "  overlap          skip",
+        "  schedule         [* * * * *]",
+    ):
+        assert part in text, part
+    assert screen.err == "next: schedctl logs minutely\n"
+    assert screen("describe", "report")[0] == "report: 每周报告 of the shop"
+
+
+def test_describe_a_paused_job(screen: Screen) -> None:
+    screen("pause", "report", "--for", "2h", "--reason", "move")
+    text = "\n".join(screen("describe", "report"))
+    assert "Pause         paused until Mon 05:00 America/New_York (in 2h) by " in text
+    assert ': "move"' in text
+    assert screen.err == "next: schedctl resume report\n"
+
+
+def test_next_of_jobs(screen: Screen) -> None:
+    lines = screen("next", "-n", "2")
+    assert lines[0].split() == ["JOB", "TIME", "UTC", "LEFT", "NOTE"]
+    assert lines[1].split() == ["minutely", "Mon", "2026-03-02", "03:01", "-0500", "03-02", "08:01Z", "in", "1m"]
+    found = screen.json("next", "report", "-n", "1")
+    assert isinstance(found, list)
+    assert found[0]["utc"] == "2026-03-02T13:15:00Z"
+    assert screen("next", "quiet") == []
+    assert "nothing is to come" in screen.err
+    screen("next", "nobody")
+    assert screen.code == 4
+
+
+def test_logs(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all()
+    screen.rig.tick(seconds=1)
+    assert screen("logs", "minutely") == ["printed"]
+    assert "COMPLETED, ok after 1.0s" in screen.err
+    (run,) = screen.rig.runs("minutely")
+    assert screen.json("logs", run.id[-8:]) == {"run_id": run.id, "attempt": 1, "output": "printed\n"}
+    screen("logs", "minutely", "--attempt", "2")
+    assert screen.code == 4
+    screen("logs", "report")
+    assert screen.code == 4
+
+
+def test_logs_of_a_running_run(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    (run,) = screen.rig.runs("minutely")
+    screen.served.faces.live[run.id] = b"half a li"
+    assert screen("logs", "minutely") == ["half a li"]
+    assert screen.err.endswith(f"next: schedctl logs -f {run.id[-8:]}\n")
+
+
+def test_status_is_0_when_all_is_well_and_1_when_not(screen: Screen) -> None:
+    lines = screen("status")
+    assert screen.code == 0
+    assert lines[0].startswith("✓ all is well")
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all(failed())
+    screen.rig.tick(seconds=1)
+    lines = screen("status")
+    assert screen.code == 1
+    assert lines[0].startswith("✗ 1 thing needs attention")
+    assert lines[2] == "✗ minutely  failed at its last run, now"
+    assert "    last line: printed" in lines
+    assert "    → schedctl logs minutely" in lines
+    assert screen.err == "next: schedctl logs minutely\n"
+    assert screen("status", "-o", "name") == ["minutely"]
+
+
+def test_audit(screen: Screen) -> None:
+    for _ in range(3):
+        screen.rig.tick(minutes=1)
+        screen.rig.executor.finish_all()
+        screen.rig.tick(seconds=1)
+    screen.rig.tick(minutes=2)
+    lines = screen("audit", "--since", "1h")
+    assert screen.code == 0
+    assert lines[0].split() == ["JOB", "EXPECTED", "RAN", "SKIPPED", "UNACCOUNTED"]
+    assert lines[1].split()[0] == "minutely"
+    assert "unaccounted" in screen.err
+    with screen.rig.store.begin() as tx:
+        due = tx.jobs.states(["minutely"])["minutely"].next_due_at
+        assert due is not None
+        tx.jobs.advance([Advance("minutely", due, due + timedelta(minutes=5))])
+    screen.rig.clock.turn(minutes=10)
+    assert any("unaccounted" in line for line in screen("audit", "--since", "1h", "--job", "minutely"))
+    assert screen.code == 1
+    assert screen.err.endswith("next: schedctl runs minutely\n")
+
+
+def test_show_names_the_lines(screen: Screen) -> None:
+    lines = screen("show", "report", "--no-defaults")
+    assert lines[0].split() == ["KEY", "VALUE", "WHERE"]
+    assert any(line.split() == ["timezone", "America/New_York", "jobs.yaml:3"] for line in lines)
+    assert not any("(default)" in line for line in lines)
+
+
+def test_nodes_and_database(screen: Screen) -> None:
+    assert screen("nodes")[1].split()[:4] == [screen.rig.node[-8:], "host", "1", "live"]
+    assert screen("db", "status")[0].startswith("sqlite")
+
+
+@pytest.mark.parametrize("verb", ["list", "status", "runs", "next", "nodes", "audit", "show"])
+def test_every_answer_comes_as_yaml_too(screen: Screen, verb: str) -> None:
+    import yaml
+
+    assert yaml.safe_load("\n".join(screen(verb, "-o", "yaml"))) == screen.json(verb)

@@ -1,0 +1,169 @@
+"""The verbs that need no daemon."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.typed import Typist
+
+GOOD = """
+defaults: {timezone: Europe/Paris}
+jobs:
+  a: {schedule: "0 8 * * *", command: [echo]}
+"""
+
+
+@pytest.fixture
+def schedctl(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typist:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    return Typist(capsys)
+
+
+def test_check_a_good_file(schedctl: Typist) -> None:
+    Path("jobs.yaml").write_text(GOOD)
+    answer = schedctl("check")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err.startswith("✓ 1 jobs")
+    assert schedctl("check", SCHEDULER_CONFIG="elsewhere.yaml").code == 1
+
+
+def test_check_says_all_errors_with_their_lines(schedctl: Typist) -> None:
+    Path("bad.yaml").write_text(
+        GOOD + "  b: {schedul: x, command: [echo]}\n  c: {schedule: '61 * * * *', command: [echo]}\n"
+    )
+    answer = schedctl("check", "bad.yaml")
+    assert answer.code == 1
+    lines = answer.out.splitlines()
+    assert [line.split(":")[:2] for line in lines] == [["bad.yaml", "5"], ["bad.yaml", "6"]]
+    assert "did you mean `schedule`" in lines[0]
+    assert answer.err.startswith(
+        "✗ 2 errors. Nothing was changed.\nnext: correct bad.yaml:5, then schedctl check bad.yaml"
+    )
+    data = schedctl("check", "bad.yaml", "-o", "json").data
+    assert data["good"] is False
+    assert [one["line"] for one in data["errors"]] == [5, 6]
+
+
+def test_check_reads_stdin(schedctl: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
+    def given(text: bytes) -> int:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return schedctl("check", "-").code
+
+    assert given(GOOD.encode()) == 0
+    assert given(b"jobs: [") == 1
+    assert given(b"\xff\x00\xfe") == 1
+    assert given(b"") == 1
+
+
+def test_strict_makes_errors_of_warnings(schedctl: Typist) -> None:
+    Path("jobs.yaml").write_text(
+        GOOD + "  b: {schedule: '0 8 * * *', command: [echo], secrets: {X: {env: NOPE_NOT_SET}}}\n"
+    )
+    loose = schedctl("check")
+    assert loose.code == 0
+    assert "warning: jobs.yaml:5" in loose.out
+    assert schedctl("check", "--strict").code == 1
+
+
+def test_show_a_file(schedctl: Typist) -> None:
+    Path("jobs.yaml").write_text(GOOD)
+    answer = schedctl("show", "a", "--file", "jobs.yaml", "--no-defaults")
+    assert [line.split() for line in answer.out.splitlines()] == [
+        ["KEY", "VALUE", "WHERE"],
+        ["command", "[echo]", "jobs.yaml:4"],
+        ["schedule", "[0", "8", "*", "*", "*]", "jobs.yaml:4"],
+        ["timezone", "Europe/Paris", "jobs.yaml:2"],
+    ]
+    assert schedctl("show", "b", "--file", "jobs.yaml").code == 4
+    assert schedctl("show", "--file", "nothing.yaml").code == 1
+
+
+def test_diff_of_two_files(schedctl: Typist) -> None:
+    Path("old.yaml").write_text(GOOD)
+    Path("new.yaml").write_text(GOOD.replace("0 8", "30 8") + "  b: {schedule: '@daily', command: [echo]}\n")
+    assert schedctl("diff", "old.yaml", "old.yaml").code == 0
+    answer = schedctl("diff", "old.yaml", "new.yaml")
+    assert answer.code == 1
+    assert answer.out.splitlines() == [
+        "+ b",
+        "    added: @daily Europe/Paris",
+        "    next run: Tue 00:00 Europe/Paris (in 15h)",
+        "~ a",
+        '    schedule: ["0 8 * * *"] → ["30 8 * * *"]',
+        "    next run: Tue 08:00 Europe/Paris (in 23h) → Tue 08:30 Europe/Paris (in 23h)",
+    ]
+    Path("bad.yaml").write_text("jobs: [")
+    assert schedctl("diff", "old.yaml", "bad.yaml").code == 2
+    assert schedctl("diff", "a", "b", "c").code == 2
+
+
+def test_init_writes_a_file_that_is_good(schedctl: Typist) -> None:
+    answer = schedctl("init", "--timezone", "Asia/Tokyo")
+    assert (answer.code, answer.out) == (0, "jobs.yaml\n")
+    assert yaml.safe_load(Path("jobs.yaml").read_text())["defaults"]["timezone"] == "Asia/Tokyo"
+    assert schedctl("check").code == 0
+    assert schedctl("init").code == 5
+    assert schedctl("init", "missing/jobs.yaml").code == 1
+    assert schedctl("init", "--timezone", "CST").code == 2
+    assert "Europe/Paris" in schedctl("init", "-").out
+
+
+def test_schema(schedctl: Typist) -> None:
+    assert schedctl("schema").data["$schema"] == "http://json-schema.org/draft-07/schema#"
+
+
+CRONTAB = """\
+MAILTO=ops@example.org
+# Rotate the logs
+5 4 * * * /usr/bin/rotate --all
+@reboot /usr/bin/warm-up
+"""
+
+
+def test_import_crontab(schedctl: Typist) -> None:
+    Path("tab").write_text(CRONTAB)
+    answer = schedctl("import-crontab", "tab", "--timezone", "Europe/Paris")
+    assert answer.code == 0
+    made = yaml.safe_load(answer.out)
+    (job,) = made["jobs"].values()
+    assert job["schedule"] == "5 4 * * *"
+    assert job["description"] == "Rotate the logs"
+    for word in ("tab:1", "tab:4", "@reboot", "The switch:"):
+        assert word in answer.err
+    Path("jobs.yaml").write_text(answer.out)
+    assert schedctl("check").code == 0
+
+
+def test_import_crontab_reads_folders_and_stdin(schedctl: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("cron.d").mkdir()
+    Path("cron.d/php").write_text("9 * * * * root /usr/bin/clean\n")
+    found: Any = schedctl("import-crontab", "--system", "cron.d", "-o", "json").data
+    assert len(found["jobs"]) == 1
+    assert "user: root" in found["yaml"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff * * * * x\n1 1 * * * y\n")))
+    assert len(schedctl("import-crontab", "-", "-o", "name").out.split()) == 1
+    assert schedctl("import-crontab", "nothing").code == 4
+
+
+def test_explain(schedctl: Typist) -> None:
+    answer = schedctl("explain", "0 0 13 * 5", "--timezone", "Europe/Berlin")
+    assert answer.code == 0
+    assert answer.out.startswith("At 00:00 on day 13 of the month, and on Friday (either is enough).")
+    assert "warning: `0 0 13 * 5`" in answer.out
+    assert "  Fri 00:00 Europe/Berlin = 2026-03-05T23:00:00Z (in 3d15h)" in answer.out
+    assert schedctl("explain", "0", "8", "*", "*", "1", "-o", "json").data["expressions"] == ["0 8 * * 1"]
+    assert schedctl("explain", "0 8 * * 9").code == 1
+    assert schedctl("explain", "0 8 * * 1", "--timezone", "CST").code == 2
+    assert schedctl("explain").code == 2
+
+
+def test_json_is_for_machines(schedctl: Typist) -> None:
+    found = json.loads(schedctl("explain", "0 0 1 1 *", "--tz", "UTC", "--json").out)
+    assert [one["utc"] for one in found["next"]] == [f"{year}-01-01T00:00:00Z" for year in (2027, 2028, 2029)]
