@@ -18,9 +18,9 @@ from scheduler.core.schedule import Schedule
 
 _TICK = timedelta(microseconds=1)
 
-AT_LEAST, AT_MOST, AHEAD = 30, 10_000, timedelta(days=400)
-"""When every instant lies in a blackout, the search ends after AT_LEAST of them in a row that reach AHEAD, or after
-AT_MOST: nothing is expected of such a job."""
+AT_LEAST, AHEAD, AT_MOST = 30, timedelta(days=400), 10_000
+"""When every instant lies in a blackout the search ends after AT_LEAST of them that reach AHEAD, or after AT_MOST
+stretches of blackout: nothing is expected of such a job."""
 
 
 def deadline(
@@ -55,14 +55,15 @@ def _outside_blackouts(schedule: Schedule, blackouts: tuple[Blackout, ...], afte
     if instant is None or not blackouts:
         return instant
     covered = 0
-    for black in blackout_stretches(blackouts, instant, FOREVER):
+    for number, black in enumerate(blackout_stretches(blackouts, instant, FOREVER)):
         if instant < black.start:
             break
+        if number == AT_MOST:
+            return None
         if instant < black.end:
             covered += 1
-            if covered >= AT_MOST or (covered >= AT_LEAST and instant - after > AHEAD):
+            following = schedule.after(black.end - _TICK)
+            if following is None or (covered >= AT_LEAST and following - after > AHEAD):
                 return None
-            instant = schedule.after(black.end - _TICK)
-            if instant is None:
-                break
+            instant = following
     return instant

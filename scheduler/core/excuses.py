@@ -18,7 +18,7 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 """The end of what has none."""
 
 _TICK = timedelta(microseconds=1)
-_MERGED = timedelta(days=1)
+_MERGED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,18 @@ def _of(blackout: Blackout, first: datetime, last: datetime) -> Iterator[Excuse]
 
 
 def _recurring(schedule: Schedule, length: timedelta, reason: str, first: datetime, last: datetime) -> Iterator[Excuse]:
-    """Beginnings within the stretch before count as its going on, for a day at most: one that never ends must not keep
-    its reader waiting."""
+    """One that begins again before it has ended goes on, up to _MERGED times: one that never ends must not keep its
+    reader waiting."""
     starts = schedule.between(first - length, last)
     begin = next(starts, None)
     if begin is None:
         return
-    end = begin + length
+    end, merged = begin + length, 1
     for start in starts:
-        if start > end or start - begin > _MERGED:
+        if start > end or merged == _MERGED:
             yield Excuse(begin, end, SkipReason.BLACKOUT, reason)
-            begin = start
-        end = start + length
+            begin, merged = start, 0
+        end, merged = start + length, merged + 1
     yield Excuse(begin, end, SkipReason.BLACKOUT, reason)
 
 

@@ -2,98 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.model import CatchUp, Cause, Job, Overlap, Pause, Skip, Status
+from scheduler.core.model import Job, Skip
 from scheduler.core.policy import plan
-from scheduler.core.ports import Due, Unfinished
+from scheduler.core.ports import Due
 
-from .builders import TICK, fixed, job, owed, pause, recurring, unfinished
+from .builders import TICK, owed
 from .judge import instants_of, judge
-from .strategies import CORE, HOURS, MINUTES, near_a_change
-
-MINUTE = timedelta(minutes=1)
-LATENESS = [timedelta(), TICK, timedelta(seconds=1.8), MINUTE - TICK, MINUTE, MINUTE + TICK, 2 * MINUTE]
-BEGINS = ["*/20 * * * *", "0 * * * *", "30 1-3 * * *", "0 2 * * *", "*/5 * * * *", "15,45 * * * *", "1 * * * *"]
-LENGTHS = [TICK, MINUTE, 5 * MINUTE, 20 * MINUTE, 30 * MINUTE, 90 * MINUTE, 6 * 60 * MINUTE]
-
-five = st.builds(
-    lambda minute, hour, rest: f"{minute} {hour} {rest}",
-    st.sampled_from(MINUTES),
-    st.one_of(st.just("*"), st.sampled_from(HOURS)),
-    st.sampled_from(["* * *", "* * *", "* * *", "* * *", "* * 0", "*/2 * MON-FRI"]),
-)
-six = st.sampled_from(["*/7 * * * * *", "0 * * * * *", "15,45 */2 * * * *", "* * 2 * * *"])
-run_states = st.tuples(
-    st.sampled_from([(Status.PENDING, 0), (Status.PENDING, 0), (Status.PENDING, 2), (Status.RUNNING, 1)]),
-    st.sampled_from([Cause.SCHEDULE, Cause.SCHEDULE, Cause.CATCH_UP, Cause.EVENT, Cause.MANUAL, Cause.BACKFILL]),
-    st.sampled_from([None, "holder"]),
-)
+from .situations import situations
+from .strategies import CORE
 
 
-@st.composite
-def runs(draw: st.DrawFn) -> list[Unfinished]:
-    states = [draw(run_states) for _ in range(draw(st.sampled_from([0, 1, 1, 2, 4])))]
-    return [
-        unfinished(str(number), status, cause, tried, holder)
-        for number, ((status, tried), cause, holder) in enumerate(states)
-    ]
-
-
-@st.composite
-def situations(draw: st.DrawFn) -> tuple[Job, Due, datetime]:
-    zone, start = draw(near_a_change())
-    texts, longest = draw(
-        st.one_of(
-            st.tuples(st.lists(five, min_size=1, max_size=3), st.just(500 * MINUTE)),
-            st.tuples(st.lists(six, min_size=1, max_size=2), st.just(20 * MINUTE)),
-        )
-    )
-    end = start + draw(st.sampled_from([0.02, 0.1, 0.4, 1])) * longest
-    tested = job(texts, zone)
-    instants = instants_of(tested, start, end)
-    assume(instants)
-    marks = st.builds(
-        lambda mark, shift: mark + shift,
-        st.sampled_from(instants),
-        st.sampled_from([timedelta(), timedelta(), -TICK, TICK, 7 * MINUTE, -30 * MINUTE]),
-    )
-    now = draw(st.sampled_from(instants[-3:])) + draw(st.sampled_from(LATENESS))
-    ends = st.one_of(
-        st.tuples(marks, marks).map(sorted),
-        st.builds(lambda mark, length: [mark, mark + length], marks, st.sampled_from(LENGTHS)),
-    )
-    pauses = draw(st.lists(st.builds(_pause, ends, st.booleans()), max_size=2))
-    blackouts = draw(
-        st.lists(
-            st.one_of(
-                ends.map(lambda pair: fixed(*pair)),
-                st.builds(recurring, st.sampled_from(BEGINS), st.sampled_from(LENGTHS), st.just(zone)),
-            ),
-            max_size=2,
-        )
-    )
-    tested = replace(
-        tested,
-        blackouts=tuple(blackouts),
-        overlap=draw(st.sampled_from(Overlap)),
-        catch_up=draw(st.sampled_from(CatchUp)),
-        catch_up_window=draw(st.sampled_from([timedelta(), MINUTE, 45 * MINUTE, timedelta(days=7)])),
-        catch_up_max=draw(st.sampled_from([1, 2, 7, 100])),
-    )
-    since = draw(st.sampled_from([start, *instants[: max(len(instants) - 2, 1)][:3]]))
-    return tested, owed(since, draw(runs()), pauses), now
-
-
-def _pause(ends: list[datetime], open_end: bool) -> Pause:
-    return pause(ends[0], None if open_end else ends[1])
-
-
-@settings(CORE, max_examples=400)
+@settings(CORE, max_examples=200)
 @given(situations())
 def test_every_instant_gets_the_entry_that_the_rules_say(situation: tuple[Job, Due, datetime]) -> None:
     tested, due, now = situation
@@ -125,7 +49,7 @@ def test_every_instant_gets_the_entry_that_the_rules_say(situation: tuple[Job, D
     assert set(found.give_up) == right.give_up
 
 
-@CORE
+@settings(CORE, max_examples=60)
 @given(situations())
 def test_the_next_instant_is_the_first_without_an_entry(situation: tuple[Job, Due, datetime]) -> None:
     tested, due, now = situation
@@ -144,7 +68,7 @@ def test_the_next_instant_is_the_first_without_an_entry(situation: tuple[Job, Du
     assert coming == ([found.next_due_at] if found.next_due_at <= now + timedelta(hours=3) else [])
 
 
-@CORE
+@settings(CORE, max_examples=60)
 @given(situations(), st.data())
 def test_it_does_not_matter_how_often_the_planner_looks_at_excused_time(
     situation: tuple[Job, Due, datetime], data: st.DataObject
@@ -175,7 +99,7 @@ def _excused(tested: Job, due: Due, now: datetime) -> set[tuple[datetime, str]]:
     }
 
 
-@CORE
+@settings(CORE, max_examples=60)
 @given(situations(), st.timedeltas(TICK, timedelta(hours=30)))
 def test_after_a_clock_that_went_back_no_instant_comes_again(
     situation: tuple[Job, Due, datetime], back: timedelta
