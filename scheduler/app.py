@@ -230,7 +230,8 @@ class App:
     def _finish_former(
         self, lock: StateLock, configuration: Configuration
     ) -> tuple[dict[tuple[str, int], Outcome], list[str]]:
-        """Ends what the former daemon of this state directory left running; what is known of its runs, and its nodes."""
+        """Ends what the former daemon of this state directory left running; what is known of its runs, and its
+        nodes."""
         runs = predecessors(self._store, lock.former.node)
         held = [run for own in runs.values() for run in own]
         started = {run.id: (run.started_at or run.created_at).timestamp() for run in held}

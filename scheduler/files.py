@@ -10,10 +10,9 @@ from pathlib import Path
 
 from scheduler.config.advice import advise
 from scheduler.config.diff import describe
-from scheduler.config.load import Loaded, load, load_texts
+from scheduler.config.load import Loaded, load, load_texts, texts_of
 from scheduler.config.problem import ConfigError
 from scheduler.config.sources import Disk
-from scheduler.core.errors import SchedulerError
 from scheduler.core.model import Configuration
 
 
@@ -56,9 +55,7 @@ class JobsFile:
     def fingerprint(self) -> str | None:
         """Changes when any text of the configuration does; None while it cannot be read at all."""
         try:
-            texts = load(Disk(self.path), environ=os.environ).configuration.files
+            texts = texts_of(self.path)
         except ConfigError as error:
             return hashlib.sha256(str(error).encode("utf-8", "surrogatepass")).hexdigest()
-        except SchedulerError:
-            return None
         return hashlib.sha256(repr(sorted(texts.items())).encode("utf-8", "surrogatepass")).hexdigest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.core.model import Leftovers, Limits
@@ -33,7 +33,7 @@ class ChildSpec:
     kill_after: float
     leftovers: Leftovers = Leftovers.END
     user: ChildUser | None = None
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ class IfBusy(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Reloaded:
     """What a reload did, or (`applied` False) would do. Jobs are names. `pending` counts, per removed job, waiting
-    occurrences and waiting payload runs; `warnings` are what `check` would say (dry run only); `changes` are, per changed job, lines of
-    old and new values."""
+    occurrences and waiting payload runs; `warnings` are what `check` would say (dry run only); `changes` are, per
+    changed job, lines of old and new values."""
 
     applied: bool
     generation: int
@@ -46,7 +46,8 @@ class JobAudit:
     """One job's balance over the period: `expected = ran + sum(skipped.values()) + len(unaccounted)`.
 
     `unaccounted` lists at most 100 instants, `unaccounted_count` counts all. `surplus`: recorded instants that the
-    schedule does not have. `not_recomputable` says why a part of the period could not be compared."""
+    schedule does not have, or that have two entries. `not_recomputable` says why a part of the period could not be
+    compared."""
 
     job: str
     expected: int
@@ -93,17 +94,16 @@ class Commands(Protocol):
         ...
 
     def cancel(self, run: str, *, author: str, reason: str = "") -> Run:
-        """Asks an unfinished run to end: a waiting one is CANCELED at once, a running one when it is over. Refused for a
-        finished one."""
+        """Asks an unfinished run to end: a waiting one is CANCELED at once, a running one when it is over. Refused for
+        a finished one."""
         ...
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:
-        """A new run (`retry_of`) of a finished one, with its payload. A run that waits for its next attempt runs now."""
+        """A new run (`retry_of`) of a finished one, with its payload. A run that waits for its next attempt runs
+        now."""
         ...
 
-    def pause(
-        self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str
-    ) -> list[Pause]: ...
+    def pause(self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str) -> list[Pause]: ...
 
     def resume(self, jobs: Collection[str], *, author: str) -> list[str]:
         """The jobs that were paused."""
@@ -117,8 +117,8 @@ class Commands(Protocol):
         if_hash: str | None = None,
         dry_run: bool = False,
     ) -> Reloaded:
-        """Puts the file in force: all or nothing. Raises InvalidInput with every error of the file, Refused when removed
-        jobs have waiting runs and `drop_pending` is not given, or when the file's hash is not `if_hash`."""
+        """Puts the file in force: all or nothing. Raises InvalidInput with every error of the file, Refused when
+        removed jobs have waiting runs and `drop_pending` is not given, or when the file's hash is not `if_hash`."""
         ...
 
     def audit(self, *, since: datetime | None = None, job: str | None = None) -> AuditReport:

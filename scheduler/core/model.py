@@ -117,7 +117,8 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class Blackout:
-    """Instants inside it are SKIPPED(blackout): either `[start, end)` or, from each occurrence of `schedule`, `length`."""
+    """Instants inside it are SKIPPED(blackout): either `[start, end)` or, from each occurrence of `schedule`,
+    `length`."""
 
     reason: str
     start: datetime | None = None
@@ -258,8 +259,8 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleVersion:
-    """A schedule as it was valid for instants after `valid_from`, up to and including `valid_to` (None = in force): what
-    falls due at the moment of a reload still belongs to the old version."""
+    """A schedule as it was valid for instants after `valid_from`, up to and including `valid_to` (None = in force):
+    what falls due at the moment of a reload still belongs to the old version."""
 
     job: str
     spec: Mapping[str, Json]
@@ -269,7 +270,8 @@ class ScheduleVersion:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing of the job is claimed, and no instant of it runs, in `[start, until)`; None = until somebody resumes it."""
+    """Nothing of the job is claimed, and no instant of it runs, in `[start, until)`; None = until somebody resumes
+    it."""
 
     job: str
     start: datetime

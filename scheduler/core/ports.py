@@ -234,9 +234,10 @@ class Runs(Protocol):
         """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing."""
         ...
 
-    def skip(self, skips: Sequence[Skip]) -> None:
+    def skip(self, skips: Sequence[Skip], *, apart: bool = False) -> None:
         """Records instants that will not run. A skip that follows directly on the job's last entry, with the same
-        reason and blocker, extends that row."""
+        reason and blocker, extends that row. `apart`: they lie somewhere in the past; each is a row of its own, and
+        none of their jobs' rows is extended any more."""
         ...
 
     def skip_waiting(self, runs: Collection[str], reason: str, now: datetime) -> set[str]:

@@ -49,8 +49,8 @@ class SkipRow:
 
 @dataclass
 class History:
-    """`since` is exclusive, `until` inclusive (seconds since 1970). `outages` are intervals in which the daemon was down,
-    stopped or without its database."""
+    """`since` is exclusive, `until` inclusive (seconds since 1970). `outages` are intervals in which the daemon was
+    down, stopped or without its database."""
 
     overlaps: Mapping[str, str]
     since: int

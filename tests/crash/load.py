@@ -8,6 +8,9 @@ from pathlib import Path
 MARK = "SCHEDULER_CRASH_MARK"
 """In the environment of everything that a job starts: how survivors are found."""
 
+QUIET = "0 0 1 1 *"
+"""A schedule that brings nothing more while a campaign ends."""
+
 # No fork but for `sleep`: the shell reads the time since boot from /proc and appends one line with one write.
 _STAMP = (
     'read u _ < /proc/uptime; echo "{kind} $SCHED_JOB_NAME $SCHED_SCHEDULED_FOR $SCHED_RUN_ID $SCHED_ATTEMPT '
@@ -50,11 +53,7 @@ def write(path: Path, stamps: Path, load: list[LoadJob], mark: str, schedule: st
         start, end = (_STAMP.format(kind=kind, file=stamps) for kind in "SE")
         command = f"{start}; {job.leaves}sleep {job.seconds}; {end}"
         lines.append(
-            f"  {job.name}: {{schedule: '{schedule}', overlap: {job.overlap}, on_lost: {job.on_lost}, env: {{{MARK}: {mark}}}, "
-            f"command: '{command}'}}"
+            f"  {job.name}: {{schedule: '{schedule}', overlap: {job.overlap}, on_lost: {job.on_lost}, "
+            f"env: {{{MARK}: {mark}}}, command: '{command}'}}"
         )
     path.write_text("\n".join(lines) + "\n")
-
-
-QUIET = "0 0 1 1 *"
-"""A schedule that brings nothing more while a campaign ends."""
