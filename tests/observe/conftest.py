@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from scheduler.store.store import SqlStore
+from tests.databases import Place, sqlite_place, sqlite_template
+
+__all__ = ["sqlite_place", "sqlite_template"]
+
+
+@pytest.fixture
+def store(sqlite_place: Place) -> Iterator[SqlStore]:
+    opened = sqlite_place.open()
+    yield opened
+    opened.close()

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import structlog
+
+from scheduler.core.notices import Bus
+from scheduler.observe.logs import configure_logs, log_notices
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def lines(stream: io.StringIO) -> list[Any]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_json_lines() -> None:
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    structlog.get_logger("engine").info("run_settled", job_name="a", at=datetime(2026, 3, 2, 8, tzinfo=UTC), of=object)
+    structlog.get_logger("engine").debug("not_shown")
+    (line,) = lines(stream)
+    assert (line["event"], line["level"], line["job_name"]) == ("run_settled", "info", "a")
+    assert line["at"] == "2026-03-02T08:00:00Z"
+    assert line["timestamp"].endswith("Z")
+
+
+def test_exceptions_are_told_without_local_variables() -> None:
+    for style in ("json", "console"):
+        stream = io.StringIO()
+        configure_logs(style, stream)
+        try:
+            password = "hunter2"
+            raise ValueError(len(password))
+        except ValueError:
+            structlog.get_logger("engine").exception("it_broke")
+        assert "ValueError: 7" in stream.getvalue()
+        assert "hunter2" not in stream.getvalue()
+
+
+def test_auto_is_json_where_nobody_looks() -> None:
+    stream = io.StringIO()
+    configure_logs("auto", stream)
+    structlog.get_logger("engine").warning("something")
+    assert lines(stream)[0]["event"] == "something"
+
+
+def test_console_is_for_people() -> None:
+    stream = io.StringIO()
+    configure_logs("console", stream)
+    structlog.get_logger("engine").info("started", jobs=5)
+    assert "started" in stream.getvalue()
+    assert "jobs=5" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_libraries_come_out_alike() -> None:
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    logging.getLogger("apscheduler").warning("job %s is late", "x")
+    logging.getLogger("apscheduler").info("not shown")
+    (line,) = lines(stream)
+    assert (line["event"], line["level"]) == ("job x is late", "warning")
+
+
+def test_configuring_twice_logs_once() -> None:
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    configure_logs("json", stream)
+    logging.getLogger("uvicorn.error").error("once")
+    assert len(lines(stream)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "level"),
+    [
+        ("run.settled", {"run": "r", "job": "a", "status": "COMPLETED"}, "info"),
+        ("run.settled", {"run": "r", "job": "a", "status": "FAILED", "reason": "exit"}, "warning"),
+        ("run.lost", {"run": "r", "job": "a"}, "warning"),
+        ("invariant.broken", {"invariant": "overdue"}, "error"),
+        ("job.paused", {"job": "a", "until": None}, "info"),
+    ],
+)
+def test_notices_are_events_of_their_names(name: str, fields: dict[str, Any], level: str) -> None:
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    bus = Bus()
+    end = log_notices(bus)
+    bus.publish(name, **fields)
+    (line,) = lines(stream)
+    assert (line["event"], line["level"]) == (name.replace(".", "_"), level)
+    if "run" in fields:
+        assert (line["run_id"], line["job_name"]) == ("r", "a")
+    assert "until" not in line
+    end()
+    bus.publish(name, **fields)
+    assert len(lines(stream)) == 1
+
+
+def test_what_every_run_does_before_it_starts_is_not_said() -> None:
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    bus = Bus()
+    log_notices(bus)
+    bus.publish("run.claimed", run="r", job="a")
+    assert stream.getvalue() == ""

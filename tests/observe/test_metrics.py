@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from scheduler.core.errors import Unavailable
+from scheduler.core.model import FailReason, JobState
+from scheduler.core.notices import Bus
+from scheduler.core.outcome import Failed
+from scheduler.core.queries import DatabaseStatus, Gauges, JobGauge, Queries
+from scheduler.observe.metrics import Metrics
+from scheduler.observe.tally import Histogram
+from scheduler.store.store import SqlStore
+from tests.engine.doubles import START
+from tests.engine.rig import Rig
+from tests.faces import JOBS
+
+Page = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@dataclass
+class Loop:
+    turned_at: float = 0.0
+    last_seconds: float = 0.25
+    errors: int = 3
+
+
+class Watched:
+    """A rig with its metrics, and a monotonic clock of its own."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self.rig = Rig(store, JOBS)
+        self.seconds = 0.0
+        self.broken: dict[str, str] = {}
+        self.metrics = Metrics(
+            self.rig.bus,
+            "9.9",
+            "2026a",
+            configuration=lambda: self.rig.in_force.current.configuration,
+            loops={"planner": Loop()},
+            broken=lambda: self.broken,
+            monotonic=lambda: self.seconds,
+        )
+        self.refresh()
+
+    def refresh(self) -> Page:
+        self.metrics.refresh(self.rig.store, self.rig.clock.now(), force=True)
+        return self.page()
+
+    def page(self) -> Page:
+        return read(self.metrics.render())
+
+
+@pytest.fixture
+def watched(store: SqlStore) -> Watched:
+    return Watched(store)
+
+
+def read(page: bytes) -> Page:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(page.decode())
+        for sample in family.samples
+    }
+
+
+def of(page: Page, name: str, **labels: str) -> float:
+    return page[name, tuple(sorted(labels.items()))]
+
+
+def test_every_series_of_a_job_is_there_from_its_load(watched: Watched) -> None:
+    page = watched.page()
+    for result in ("completed", "failed", "timeout", "lost", "canceled", "skipped"):
+        assert of(page, "schedctl_job_runs_total", job_name="report", result=result) == 0
+    for reason in ("overlap", "missed", "paused", "blackout", "lock"):
+        assert of(page, "schedctl_job_skipped_runs_total", job_name="report", reason=reason) == 0
+    assert of(page, "schedctl_job_retries_total", job_name="report") == 0
+    assert of(page, "schedctl_job_last_success_timestamp_seconds", job_name="report") == 0
+    assert of(page, "schedctl_job_duration_seconds_count", job_name="report") == 0
+    deadline = datetime(2026, 3, 2, 13, 25, tzinfo=UTC).timestamp()
+    assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="report") == deadline
+    assert of(page, "schedctl_job_next_run_timestamp_seconds", job_name="report") == deadline - 600
+    assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="ticket") == math.inf
+    assert of(page, "schedctl_job_next_run_timestamp_seconds", job_name="quiet") == math.inf
+    assert of(
+        page,
+        "schedctl_job_info",
+        job_name="report",
+        schedule="15 8 * * 1",
+        timezone="America/New_York",
+        team="shop",
+        severity="warning",
+        kind="command",
+    )
+    assert of(page, "schedctl_job_failure_threshold", job_name="report") == 1
+
+
+def test_runs_are_counted_by_what_became_of_them(watched: Watched) -> None:
+    rig = watched.rig
+    rig.tick(minutes=1)
+    page = watched.refresh()
+    assert of(page, "schedctl_job_running_runs", job_name="minutely") == 1
+    run_deadline = START.timestamp() + 60 + 86400
+    assert of(page, "schedctl_job_run_deadline_timestamp_seconds", job_name="minutely") == run_deadline
+    rig.tick(seconds=30)
+    rig.executor.finish_all()
+    rig.tick(seconds=1)
+    rig.tick(seconds=29)
+    rig.executor.finish_all(Failed(FailReason.TIMEOUT, "too long"))
+    rig.tick(seconds=1)
+    page = watched.refresh()
+    assert of(page, "schedctl_job_runs_total", job_name="minutely", result="completed") == 1
+    assert of(page, "schedctl_job_runs_total", job_name="minutely", result="timeout") == 1
+    assert of(page, "schedctl_job_consecutive_failures", job_name="minutely") == 1
+    assert of(page, "schedctl_job_duration_seconds_count", job_name="minutely") == 2
+    assert of(page, "schedctl_job_duration_seconds_bucket", job_name="minutely", le="30") == 1
+    assert of(page, "schedctl_job_duration_seconds_bucket", job_name="minutely", le="+Inf") == 2
+    assert of(page, "schedctl_job_run_deadline_timestamp_seconds", job_name="minutely") == math.inf
+
+
+def test_skips_and_retries_are_counted(watched: Watched) -> None:
+    rig = watched.rig
+    rig.tick(minutes=1)
+    rig.tick(minutes=1)
+    rig.tick(minutes=1)
+    rig.desk.run_now("ticket", author="ana", payload=1, has_payload=True)
+    rig.tick()
+    ticket = next(run for run in rig.executor.live if rig.run(run).job == "ticket")
+    rig.executor.finish(ticket, Failed(FailReason.EXIT, "exit 1", exit_code=1))
+    rig.tick(seconds=1)
+    page = watched.refresh()
+    assert of(page, "schedctl_job_skipped_runs_total", job_name="minutely", reason="overlap") == 2
+    assert of(page, "schedctl_job_retries_total", job_name="ticket") == 1
+    assert of(page, "schedctl_queue_items", queue="default", state="time") == 1
+
+
+def test_a_removed_job_says_farewell_and_goes(watched: Watched) -> None:
+    watched.rig.reload(JOBS.replace("  minutely:", "  other:"))
+    page = watched.refresh()
+    named = {key for key in page if ("job_name", "minutely") in key[1]}
+    assert named == {("schedctl_job_deadline_timestamp_seconds", (("job_name", "minutely"),))}
+    assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="minutely") == math.inf
+    watched.seconds += 901
+    assert not {key for key in watched.refresh() if ("job_name", "minutely") in key[1]}
+
+
+def test_a_job_that_comes_back_goes_on_counting(watched: Watched) -> None:
+    watched.rig.tick(minutes=1)
+    watched.rig.reload(JOBS.replace("  minutely:", "  other:"))
+    watched.refresh()
+    watched.rig.executor.finish_all()
+    watched.rig.tick(seconds=1)
+    watched.rig.reload(JOBS)
+    page = watched.refresh()
+    assert of(page, "schedctl_job_runs_total", job_name="minutely", result="completed") == 1
+    assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="minutely") < math.inf
+
+
+def test_pauses(watched: Watched) -> None:
+    watched.rig.desk.pause(["report"], until=None, reason="", author="ana")
+    page = watched.refresh()
+    assert of(page, "schedctl_job_paused_since_timestamp_seconds", job_name="report") == START.timestamp()
+    assert of(page, "schedctl_job_paused_since_timestamp_seconds", job_name="minutely") == 0
+    assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="report") == math.inf
+    assert of(page, "schedctl_jobs", state="paused") == 1
+
+
+class Gone:
+    def queries(self) -> Iterator[Queries]:
+        raise Unavailable("away")
+
+    def db_status(self) -> DatabaseStatus:
+        raise Unavailable("away")
+
+
+def test_without_the_database_the_page_stands_and_stops_vouching(watched: Watched) -> None:
+    with pytest.raises(Unavailable):
+        watched.metrics.refresh(Gone(), START, force=True)  # type: ignore[arg-type]
+    page = watched.page()
+    assert of(page, "schedctl_database_up") == 0
+    assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="ticket") == math.inf
+    watched.seconds += 61
+    page = watched.page()
+    assert ("schedctl_job_deadline_timestamp_seconds", (("job_name", "ticket"),)) not in page
+    assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="report") < math.inf
+    assert of(watched.refresh(), "schedctl_database_up") == 1
+
+
+def test_the_database_is_asked_every_few_seconds_only(watched: Watched) -> None:
+    assert watched.metrics.refresh(watched.rig.store, START) is False
+    watched.seconds += 5
+    assert watched.metrics.refresh(watched.rig.store, START) is True
+
+
+def test_reloads(watched: Watched) -> None:
+    watched.rig.reload(JOBS.replace("15 8", "16 8"))
+    page = watched.page()
+    assert of(page, "schedctl_config_last_reload_successful") == 1
+    assert of(page, "schedctl_config_reloads_total", result="refused") == 0
+    accepted = of(page, "schedctl_config_reloads_total", result="accepted")
+    with pytest.raises(Exception, match=r"jobs\.yaml"):
+        watched.rig.reload("jobs: [")
+    page = watched.page()
+    assert of(page, "schedctl_config_last_reload_successful") == 0
+    assert of(page, "schedctl_config_reloads_total", result="refused") == 1
+    assert of(page, "schedctl_config_reloads_total", result="accepted") == accepted
+    watched.rig.reload(JOBS)
+    assert of(watched.page(), "schedctl_config_last_reload_successful") == 1
+    hashes = [labels for name, labels in watched.page() if name == "schedctl_config_info"]
+    assert hashes == [(("hash", watched.rig.in_force.current.configuration.hash),)]
+
+
+def test_the_daemon_itself(watched: Watched) -> None:
+    watched.broken["overdue"] = "…"
+    watched.seconds = 40.0
+    page = watched.page()
+    labels = {name: labels for name, labels in page if name == "schedctl_build_info"}
+    assert dict(labels["schedctl_build_info"])["version"] == "9.9"
+    assert dict(labels["schedctl_build_info"])["tzdata_version"] == "2026a"
+    assert of(page, "schedctl_loop_silent_seconds", loop="planner") == 40
+    assert of(page, "schedctl_loop_tick_seconds", loop="planner") == 0.25
+    assert of(page, "schedctl_loop_errors_total", loop="planner") == 3
+    assert of(page, "schedctl_invariant_broken", invariant="overdue") == 1
+    assert of(page, "schedctl_invariant_broken", invariant="orphan") == 0
+    assert of(page, "schedctl_nodes", state="live") == 1
+    assert of(page, "schedctl_unaccounted_total") == 0
+
+
+def test_an_overdue_planner_is_seen(watched: Watched) -> None:
+    watched.rig.clock.turn(minutes=5)
+    assert of(watched.refresh(), "schedctl_planning_lag_seconds") == 240
+
+
+def test_dead_letters(watched: Watched) -> None:
+    watched.rig.desk.run_now("ticket", author="ana", payload=1, has_payload=True)
+    watched.rig.tick()
+    watched.rig.executor.finish_all(Failed(FailReason.EXIT, "exit 1", retryable=False))
+    watched.rig.tick(seconds=1)
+    page = watched.refresh()
+    assert of(page, "schedctl_dead_letters") == 1
+    assert of(page, "schedctl_job_dead_letters", job_name="ticket") == 1
+
+
+def test_notices_of_any_shape_do_not_break_the_page(watched: Watched) -> None:
+    watched.rig.bus.publish("run.started", run="r", job="report", delay=1.5)
+    watched.rig.bus.publish("audit.finished", unaccounted=2)
+    watched.rig.bus.publish("run.settled", run="r", job="no such job", status="COMPLETED", reason=None)
+    watched.rig.bus.publish("unheard.of")
+    page = watched.page()
+    assert of(page, "schedctl_start_delay_seconds_count") == 1
+    assert of(page, "schedctl_unaccounted_total") == 2
+    assert not [key for key in page if ("job_name", "no such job") in key[1]]
+
+
+WEIRD = ['a"b', "a\\b", "a\nb", "\ud800", "\x00", "日本", "x" * 5000, "", "{}"]
+
+
+def test_no_name_breaks_the_page() -> None:
+    class Readable:
+        @contextmanager
+        def queries(self) -> Iterator[Readable]:
+            yield self
+
+        def gauges(self, now: datetime) -> Gauges:
+            state = JobState("", 1, "", True, None, START)
+            return Gauges(tuple(JobGauge(replace(state, name=name)) for name in WEIRD), (), (), 1)
+
+    metrics = Metrics(Bus(), "1", "2")
+    metrics.refresh(Readable(), START)  # type: ignore[arg-type]
+    page = read(metrics.render())
+    assert sum(name == "schedctl_job_last_exit_code" for name, _ in page) == len(WEIRD)
+
+
+def test_counting_from_many_threads(watched: Watched) -> None:
+    def count() -> None:
+        for _ in range(500):
+            watched.rig.bus.publish("run.skipped", job="report", reason="overlap", count=2)
+            watched.page() if _ % 250 == 0 else None
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert of(watched.page(), "schedctl_job_skipped_runs_total", job_name="report", reason="overlap") == 4000
+
+
+def test_no_series_says_when_it_was_created(watched: Watched) -> None:
+    assert b"_created" not in watched.metrics.render()
+
+
+def test_a_job_without_histogram_has_fewer_series(store: SqlStore) -> None:
+    rig = Rig(store, JOBS)
+    metrics = Metrics(rig.bus, "1", "2", per_job_histogram=False)
+    metrics.refresh(store, START)
+    assert b"schedctl_job_duration_seconds" not in metrics.render()
+
+
+def test_histograms() -> None:
+    histogram = Histogram((1, 5))
+    for value in (0.5, 1, 1.5, 5, 99):
+        histogram.observe(value)
+    assert histogram.cumulative() == [("1", 2.0), ("5", 4.0), ("+Inf", 5.0)]
+    assert histogram.sum == 107
