@@ -81,7 +81,7 @@ class Supervisor:
         if self._dying:
             waits.append(min(_LOOK_AT_TRUST, self._killing_at - linux.boottime()))
         elif self._trust not in (None, _FOREVER) and not self._runs.idle:
-            waits.append(_LOOK_AT_TRUST)
+            waits.append(min(_LOOK_AT_TRUST, self._trust[0] - linux.boottime()))
         # At least a millisecond, or the last instant before something is due would be spent spinning.
         return max(0.001, min(waits)) if waits else None
 

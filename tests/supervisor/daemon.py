@@ -54,7 +54,8 @@ def main(folder: Path) -> None:
             client.trust(None, None)
             say("replaced", supervisor=client.pid)
         elif order["do"] == "orphan":
-            subprocess.run(["/bin/sh", "-c", "(setsid sh -c 'echo $$; exec sleep 0' &)"], check=True)
+            subprocess.run(["/bin/sh", "-c", "(setsid sleep 0 &)"], check=True)
+            say("orphaned")
         elif order["do"] == "reap":
             say("reaped", count=reap_orphans(spare=[client.pid]))
     client.close()

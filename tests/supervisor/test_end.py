@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.supervisor import processes
+from scheduler.supervisor import linux, processes
+from scheduler.supervisor.cgroup import Cgroups
 from tests.supervisor.harness import STUBBORN, Harness, alive, escapees, stubborn_child, token, wait_until
 
 
@@ -129,10 +130,12 @@ def test_whoever_shook_off_the_mark_ends_with_the_supervisor_at_the_latest(super
     if not shutil.which("prlimit"):
         pytest.skip("NEEDS prlimit (util-linux)")
     mark = token()
-    lost = f"setsid prlimit --msgqueue=10: sh -c ': > lost; (sleep {mark} &) ; sleep {mark}' &"
+    lost = f"setsid prlimit --msgqueue=10: sh -c 'trap \"\" TERM; : > lost; (sleep {mark} &) ; sleep {mark}' &"
     supervisor.sh("r", f"{lost} until [ -e lost ]; do :; done; exit 1")
     assert supervisor.exited("r").code == 1
     wait_until(lambda: len(alive(mark)) == 3)
+    now = linux.boottime()
+    supervisor.client.trust(now + 60, now + 0.3)
     assert supervisor.client.close()
     assert alive(mark) == []
 
@@ -224,6 +227,21 @@ def cgroup_root() -> str:
     except OSError as error:
         pytest.skip(f"no cgroup can be made: {error}")
     return str(folder)
+
+
+def test_killing_a_cgroup(cgroup_root: str) -> None:
+    group = Cgroups(cgroup_root).make()
+    assert group
+    script = f"echo 0 > {group.path}/cgroup.procs; setsid sleep 600 & exec sleep 600"
+    process = subprocess.Popen(["/bin/sh", "-c", script])
+    wait_until(lambda: len(group.pids()) == 2)
+    group.kill()
+    assert process.wait() == -signal.SIGKILL
+    wait_until(lambda: not group.pids())
+    (found,) = Cgroups(cgroup_root).left_over()
+    found.remove()
+    assert Cgroups(cgroup_root).left_over() == []
+    os.rmdir(cgroup_root)
 
 
 DELEGATED = """

@@ -127,6 +127,28 @@ def test_a_reader_never_sees_the_hole(supervisor: Harness) -> None:
     assert supervisor.exited("r").code == 0
 
 
+def test_what_is_trimmed_while_it_is_read_is_not_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "o", b"x" * LIMIT * 4)
+    real = os.pread
+    growth = [LIMIT // 8, LIMIT, 0]
+
+    def overtaken(fd: int, count: int, offset: int) -> bytes:
+        with path.open("ab") as child:
+            child.write(b"y" * growth.pop(0))
+        with OutputFile(path, limit=LIMIT) as other:
+            other.trim()
+        return real(fd, count, offset)
+
+    with OutputFile(path, limit=LIMIT) as file:
+        monkeypatch.setattr(os, "pread", overtaken)
+        part = file.read(LIMIT)
+        assert (part.offset, part.omitted) == (LIMIT * 4 + LIMIT // 8 - HALF, LIMIT * 3 + LIMIT // 8 - HALF)
+        assert part.data == b"x" * (HALF - LIMIT // 8) + b"y" * (LIMIT // 8)
+        whole = file.read(LIMIT)
+        assert whole.end == file.size == LIMIT * 5 + LIMIT // 8
+        assert whole.data == b"y" * HALF
+
+
 def test_where_holes_cannot_be_punched_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refuses:
         def fallocate(self, *_arguments: int) -> int:
