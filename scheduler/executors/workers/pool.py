@@ -27,7 +27,8 @@ class Pool:
     """Carries out tasks in workers that the owner of child processes owns, `per_worker` at once in each.
 
     With `per_worker` 1 a task is ended by ending its worker; with more, by asking the worker, and by ending it if it
-    does not obey within the task's `kill_after`: its other tasks are lost then. Any thread may call any method.
+    does not obey within the `kill_after` of the task (5 s at least): its other tasks are lost then. Any thread may call
+    any method.
     """
 
     def __init__(
@@ -82,7 +83,8 @@ class Pool:
             if self._per_worker == 1:
                 worker.retiring = True
             else:
-                task.give_up_at = self._clock() + task.kill_after
+                # Its neighbours pay for a worker that is ended, so it gets a moment in any case.
+                task.give_up_at = self._clock() + max(task.kill_after, _CLOSING)
                 if worker.channel is not None:
                     worker.channel.send({"do": "end", "run": run})
         if self._per_worker == 1:
