@@ -205,20 +205,21 @@ def _lock_locks(session: Session, keys: set[str]) -> tuple[dict[str | None, int 
 
 def _step_aside(session: Session, choice: _Choice) -> None:
     for seqs, word in ((choice.behind_lock, WaitsFor.LOCK), (choice.behind_pause, WaitsFor.PAUSE)):
-        if seqs:
-            here = session.unheld(t.READY, seqs)
+        here = session.unheld(t.READY, seqs)
+        if here:
             session.write(update(t.runs).where(t.runs.c.seq.in_(here)).values(waits_for=word.value))
     # a run that waits for its job's pause must not hold up others in the line of a shared lock
     next_in_line(session, choice.left_locks)
 
 
 def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[Run]:
-    if not choice.chosen:
+    chosen = session.unheld(t.READY, choice.chosen)
+    if not chosen:
         return []
     lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
     statement = (
         update(t.runs)
-        .where(t.runs.c.seq.in_(session.unheld(t.READY, choice.chosen)))
+        .where(t.runs.c.seq.in_(chosen))
         .values(
             status=Status.RUNNING.value,
             node=node,

@@ -6,19 +6,19 @@ missed (two transactions that did not see each other) costs a second, not a run.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, Subquery, case, func, literal, null, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, Select, case, func, literal, null, select, update
 from sqlalchemy.sql.elements import KeyedColumnElement
 
 from scheduler.core.model import WaitsFor
 from scheduler.store import tables as t
 from scheduler.store.pauses import held_back
-from scheduler.store.session import CHUNK, Session
+from scheduler.store.session import Session
 
-SWEEP = CHUNK
+SWEEP = 2_000
 """Runs of one kind that one sweep moves at most."""
 
 
@@ -61,13 +61,18 @@ def next_in_line(session: Session, keys: Collection[str]) -> int:
     )
     if not seqs:
         return 0
-    here = session.unheld(t.WAITS_LOCK, seqs)
-    return session.write(update(t.runs).where(t.runs.c.seq.in_(here)).values(waits_for=None))
+    return _change(session, session.unheld(t.WAITS_LOCK, seqs), waits_for=None)
 
 
-def _some(where: ColumnElement[bool], order: ColumnElement[Any]) -> Subquery:
-    """At most one sweep of rows, without waiting for those that somebody else is changing."""
-    return select(t.runs.c.seq).where(where).order_by(order).limit(SWEEP).with_for_update(skip_locked=True).subquery()
+def _some(session: Session, where: ColumnElement[bool], order: ColumnElement[Any]) -> Sequence[int]:
+    """At most one sweep of rows, locked, without waiting for those that somebody else is changing."""
+    query = select(t.runs.c.seq).where(where).order_by(order).limit(SWEEP).with_for_update(skip_locked=True)
+    return session.rows(query).scalars().all()
+
+
+def _change(session: Session, seqs: Sequence[int], **values: Any) -> int:
+    """Of rows that are locked: by their numbers alone, which leaves nothing to plan."""
+    return session.write(update(t.runs).where(t.runs.c.seq.in_(seqs)).values(values)) if seqs else 0
 
 
 def _back_in_line() -> ColumnElement[Any]:
@@ -76,10 +81,8 @@ def _back_in_line() -> ColumnElement[Any]:
 
 
 def _time_is_over(session: Session, now: datetime) -> int:
-    due = _some(t.WAITS_TIME & (t.runs.c.not_before <= now), t.runs.c.not_before)
-    return session.write(
-        update(t.runs).where(t.runs.c.seq.in_(select(due.c.seq)), t.WAITS_TIME).values(waits_for=_back_in_line())
-    )
+    due = _some(session, t.WAITS_TIME & (t.runs.c.not_before <= now), t.runs.c.not_before)
+    return _change(session, due, waits_for=_back_in_line())
 
 
 def _pause_is_over(session: Session, now: datetime) -> int:
@@ -89,11 +92,9 @@ def _pause_is_over(session: Session, now: datetime) -> int:
     free = sorted(set(jobs) - held_back(session, jobs, now))
     if not free:
         return 0
-    over = _some(t.WAITS_PAUSE & t.runs.c.job.in_(free), t.runs.c.seq)
+    over = _some(session, t.WAITS_PAUSE & t.runs.c.job.in_(free), t.runs.c.seq)
     waits_for = case((t.runs.c.not_before > now, literal(WaitsFor.TIME.value)), else_=_back_in_line())
-    return session.write(
-        update(t.runs).where(t.runs.c.seq.in_(select(over.c.seq)), t.WAITS_PAUSE).values(waits_for=waits_for)
-    )
+    return _change(session, over, waits_for=waits_for)
 
 
 def _rehome(session: Session) -> int:
@@ -101,5 +102,4 @@ def _rehome(session: Session) -> int:
     gone = used - set(session.rows(select(t.queues.c.name)).scalars()) - {"default"}
     if not gone:
         return 0
-    some = _some(t.READY & t.runs.c.queue.in_(gone), t.runs.c.seq)
-    return session.write(update(t.runs).where(t.runs.c.seq.in_(select(some.c.seq)), t.READY).values(queue="default"))
+    return _change(session, _some(session, t.READY & t.runs.c.queue.in_(gone), t.runs.c.seq), queue="default")

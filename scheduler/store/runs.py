@@ -29,8 +29,8 @@ class SqlRuns:
     def insert(self, runs: Sequence[NewRun]) -> set[str]:
         return add(self.session, runs)
 
-    def skip(self, skips: Sequence[Skip]) -> None:
-        leave_out(self.session, skips)
+    def skip(self, skips: Sequence[Skip], *, apart: bool = False) -> None:
+        leave_out(self.session, skips, apart=apart)
 
     def skip_waiting(self, runs: Collection[str], reason: str, now: datetime) -> set[str]:
         return cancel.skip_waiting(self.session, runs, reason, now)

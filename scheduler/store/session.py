@@ -47,11 +47,16 @@ class Session:
     def greatest(self, *values: ColumnElement[Any]) -> ColumnElement[Any]:
         return func.max(*values) if self.kind == "sqlite" else func.greatest(*values)
 
-    def unheld(self, where: ColumnElement[bool], seqs: Sequence[int]) -> Select[tuple[int]]:
+    def unheld(self, where: ColumnElement[bool], seqs: Sequence[int]) -> Sequence[int]:
         """The numbers of those of these runs for which `where` is true and that nobody is changing at this moment:
-        locked (never waited for, so that no two transactions wait for each other) until the transaction ends."""
+        locked (never waited for, so that no two transactions wait for each other) until the transaction ends.
+
+        A query of its own, never a subquery of the UPDATE that follows: PostgreSQL may run such a subquery once per
+        row, which is quadratic and, with a LIMIT, changes more rows than it says."""
+        if self.kind == "sqlite" or not seqs:
+            return seqs
         query = select(t.runs.c.seq).where(t.runs.c.seq.in_(seqs), where).order_by(t.runs.c.seq)
-        return query.with_for_update(skip_locked=True)
+        return self.rows(query.with_for_update(skip_locked=True)).scalars().all()
 
     def lock_jobs(self, names: Iterable[str], *, change: bool = False) -> None:
         """Locks the rows of jobs in the order of names: against other planning and settling, with `change` against

@@ -34,15 +34,17 @@ class _Range:
         self.changed = True
 
 
-def skip(session: Session, skips: Sequence[Skip]) -> None:
+def skip(session: Session, skips: Sequence[Skip], *, apart: bool = False) -> None:
     """Records them in this order. One that follows directly on the job's last entry, with the same reason and blocker,
-    extends that row. Instants before the job's `pruned_before` are left out: what was there is gone from the ledger."""
+    extends that row. Instants before the job's `pruned_before` are left out: what was there is gone from the ledger.
+
+    `apart`: they lie somewhere in the past, so each is a row of its own, and no row of their jobs grows any more."""
     jobs = {one.job for one in skips}
     if not jobs:
         return
     session.lock_jobs(jobs)
     edges = pruned_before(session, jobs)
-    tails = _tails(session, jobs)
+    tails = {} if apart else _tails(session, jobs)
     ranges = list(tails.values())
     for one in skips:
         if one.job in edges and one.first < edges[one.job]:
@@ -52,10 +54,12 @@ def skip(session: Session, skips: Sequence[Skip]) -> None:
             tail.extend(one)
             continue
         ranges.append(_Range(one))
-        # an older instant (found by an audit) is an entry of its own; the tail stays what it is
-        if tail is None or one.first > tail.skip.last:
+        # an older instant is an entry of its own; the tail stays what it is
+        if not apart and (tail is None or one.first > tail.skip.last):
             tails[one.job] = ranges[-1]
     _write(session, ranges, tails)
+    if apart:
+        session.write(update(t.jobs).where(t.jobs.c.name.in_(jobs)).values(last_skip_id=None))
 
 
 def _tails(session: Session, jobs: set[str]) -> dict[str, _Range]:

@@ -32,8 +32,11 @@ class PostgresDatabase:
     def __init__(self, url: str, *, pool_size: int = 8) -> None:
         try:
             parsed = make_url(url).set(drivername="postgresql+psycopg")
-        except ArgumentError as error:
-            raise StartError(f"the database URL cannot be read: {error}") from error
+        except (ArgumentError, ValueError) as error:
+            # the URL itself may hold a password
+            raise StartError(
+                "the database URL cannot be read", hint="write postgresql://user:password@host:port/name"
+            ) from error
         self._url: URL = parsed
         self.engine: Engine = create_engine(
             parsed,
@@ -129,7 +132,3 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
 
 def _first_line(error: psycopg.Error) -> str:
     return (str(error).strip().splitlines() or ["the connection was lost"])[0]
-
-
-def open_database(url: str) -> PostgresDatabase:
-    return PostgresDatabase(url)

@@ -6,14 +6,15 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, select, table
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from scheduler.core.errors import StartError, Unavailable
@@ -64,8 +65,9 @@ class SqliteDatabase:
 
     kind = "sqlite"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience: timedelta = PATIENCE) -> None:
         self._path = path.absolute()
+        self._patience = patience.total_seconds()
         self._turnstile = Turnstile()
         self._identity = self._create()
         self.engine: Engine = create_engine(
@@ -74,7 +76,7 @@ class SqliteDatabase:
             poolclass=QueuePool,
             pool_size=_READERS,
             max_overflow=0,
-            pool_timeout=PATIENCE.total_seconds(),
+            pool_timeout=self._patience,
         )
         event.listen(self.engine, "begin", _begin)
 
@@ -95,7 +97,7 @@ class SqliteDatabase:
         connection = sqlite3.connect(
             f"{self._path.as_uri()}?mode=rw",
             uri=True,
-            timeout=PATIENCE.total_seconds(),
+            timeout=self._patience,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=512,
@@ -122,7 +124,7 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        if not self._turnstile.enter(PATIENCE.total_seconds()):
+        if not self._turnstile.enter(self._patience):
             raise Unavailable(f"database {self._path} is busy: other transactions of this daemon take too long")
         try:
             with self._transaction("BEGIN IMMEDIATE") as connection:
@@ -149,6 +151,8 @@ class SqliteDatabase:
         return datetime.now(UTC)
 
     def fault(self, error: BaseException) -> Unavailable | None:
+        if isinstance(error, PoolTimeout):
+            return Unavailable(f"database {self._path} is busy: too many transactions of this daemon at once")
         if isinstance(error, sqlite3.Error):
             return self._meaning(error)
         if isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error):
@@ -192,11 +196,3 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
 
 def _begin(connection: Connection) -> None:
     connection.exec_driver_sql(connection.info.get("begin", "BEGIN"))
-
-
-def open_database(url: str, path: Path | None = None) -> SqliteDatabase:
-    """`sqlite:////absolute/path` or `sqlite:///relative/path`; `path` wins if given."""
-    return SqliteDatabase(path if path is not None else Path(url.removeprefix("sqlite:///")))
-
-
-Opener = Callable[[str], SqliteDatabase]

@@ -1,0 +1,105 @@
+"""A server that is away, slow, read-only: told in words; nothing that a pooler in transaction mode would break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from scheduler.core.errors import Unavailable
+from scheduler.store.store import SqlStore, open_store
+from tests.databases import RELEASE, Place
+from tests.store.world import add, new_run, set_up
+
+
+@pytest.fixture
+def store(postgres_place: Place) -> Iterator[SqlStore]:
+    opened = postgres_place.open()
+    yield opened
+    opened.close()
+
+
+def test_no_server(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="connection"):
+        open_store(f"postgresql://me@/name?host={tmp_path}", tmp_path, release=RELEASE)
+
+
+def test_every_transaction_has_its_time_limits_and_leaves_none_behind(store: SqlStore) -> None:
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    for opened in (store._database.writing, store._database.reading):
+        with opened() as connection:
+            assert {connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names} == {"2s"}
+    with store._database.engine.connect() as connection:
+        assert {connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names} == {"0"}
+
+
+def test_a_statement_that_takes_too_long(store: SqlStore) -> None:
+    slow = "SET LOCAL statement_timeout = '20ms'; SELECT pg_sleep(30)"
+    with pytest.raises(Unavailable, match="took too long"), store._inside(store._database.writing) as session:
+        session.connection.exec_driver_sql(slow)
+
+
+def test_a_row_that_is_locked_for_too_long(store: SqlStore) -> None:
+    set_up(store)
+    impatient = "SET LOCAL lock_timeout = '20ms'; UPDATE jobs SET alarm = ''"
+
+    def write() -> None:
+        with store._inside(store._database.writing) as session:
+            session.connection.exec_driver_sql(impatient)
+
+    with store.begin() as tx:
+        tx.jobs.states(["job"], lock=True)
+        with pytest.raises(Unavailable, match="locked by somebody"):
+            write()
+
+
+def test_a_connection_that_breaks_and_the_next_that_works(store: SqlStore, postgres_place: Place) -> None:
+    set_up(store)
+    with psycopg.connect(postgres_place.url, autocommit=True) as other:
+
+        def break_off() -> None:
+            with store.begin() as tx:
+                tx.runs.insert([new_run("job")])
+                other.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+        with pytest.raises(Unavailable):
+            break_off()
+    add(store, new_run("job"))
+    with store.queries() as queries:
+        assert queries.queues()[0].ready == 1
+
+
+def test_a_standby(store: SqlStore, postgres_place: Place) -> None:
+    set_up(store)
+    store.close()
+    with psycopg.connect(postgres_place.url, autocommit=True) as other:
+        name = other.info.dbname
+        other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")  # type: ignore[call-overload]
+    with pytest.raises(Unavailable, match="read-only standby"):
+        add(store, new_run("job"))
+
+
+def test_nothing_is_prepared_on_the_server(store: SqlStore) -> None:
+    set_up(store)
+    with store._database.writing() as connection:
+        for _ in range(20):
+            connection.exec_driver_sql("SELECT 1")
+        assert connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements").scalar() == 0
+
+
+def test_a_reader_sees_one_state(store: SqlStore) -> None:
+    set_up(store)
+    with store.queries() as queries:
+        before = queries.queues()[0].ready
+        add(store, new_run("job"))
+        assert queries.queues()[0].ready == before
+
+
+def test_a_reader_writes_nothing(store: SqlStore) -> None:
+    with pytest.raises(Unavailable, match="read-only"), store.read() as tx:
+        tx.generations.set_value("a", "b")

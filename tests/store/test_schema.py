@@ -1,0 +1,119 @@
+"""The schema: what the migrations make is what the code uses; who may start on it."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from scheduler.core.errors import StartError
+from scheduler.store.schema import HEAD, OLDEST_RELEASE, OLDEST_RELEASE_KEY
+from scheduler.store.store import SqlStore, open_database, open_store
+from scheduler.store.tables import metadata
+from tests.databases import RELEASE, Place
+
+_POSTGRES = {
+    "columns": "SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns"
+    " WHERE table_schema = 'public' ORDER BY table_name, column_name",
+    "indexes": "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname",
+    "constraints": "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint"
+    " WHERE connamespace = 'public'::regnamespace ORDER BY conname",
+}
+
+
+def _shape(connection: Connection) -> dict[str, list[str]]:
+    if connection.dialect.name == "sqlite":
+        rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+        return {row.name: re.split(r",\s*|\s*\(\s*|\s*\)\s*", " ".join(row.sql.split())) for row in rows}
+    return {what: [str(tuple(row)) for row in connection.exec_driver_sql(query)] for what, query in _POSTGRES.items()}
+
+
+def test_migrations_make_what_the_code_uses_on_sqlite(sqlite_place: Place, tmp_path: Path) -> None:
+    declared = open_database(f"sqlite:///{tmp_path}/declared.db", tmp_path)
+    with declared.migrating() as connection:
+        metadata.create_all(connection)
+        expected = _shape(connection)
+    declared.close()
+    store = sqlite_place.open()
+    with store._database.reading() as connection:
+        found = _shape(connection)
+    store.close()
+    del found["alembic_version"]
+    assert {name: sorted(parts) for name, parts in found.items()} == {
+        name: sorted(parts) for name, parts in expected.items()
+    }
+
+
+def test_migrations_make_what_the_code_uses_on_postgresql(postgres_place: Place, empty_postgres_url: str) -> None:
+    declared = open_database(empty_postgres_url, postgres_place.state_dir)
+    with declared.migrating() as connection:
+        metadata.create_all(connection)
+        expected = _shape(connection)
+    declared.close()
+    store = postgres_place.open()
+    with store._database.reading() as connection:
+        found = _shape(connection)
+    store.close()
+    ours = {what: [line for line in lines if "alembic_version" not in line] for what, lines in found.items()}
+    assert ours == expected
+
+
+def test_a_second_start_changes_nothing(place: Place) -> None:
+    for _ in range(2):
+        store = place.open()
+        status = store.db_status()
+        store.close()
+        assert (status.revision, status.oldest_release) == (HEAD, OLDEST_RELEASE)
+
+
+def test_daemons_that_start_together_migrate_once(empty_postgres_url: str, tmp_path: Path) -> None:
+    def start(_: int) -> str:
+        store = open_store(empty_postgres_url, tmp_path, release=RELEASE)
+        revision = store.db_status().revision
+        store.close()
+        return revision
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(start, range(3))) == [HEAD] * 3
+
+
+def _from_the_future(store: SqlStore, oldest: str) -> None:
+    with store.begin() as tx:
+        tx.generations.set_value(OLDEST_RELEASE_KEY, oldest)
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    store.close()
+
+
+def test_a_newer_schema_that_allows_this_release(place: Place) -> None:
+    _from_the_future(place.open(), "0.1.0")
+    store = place.open()
+    assert store.db_status().revision == "9999"
+    store.close()
+
+
+def test_a_newer_schema_that_needs_a_newer_release(place: Place) -> None:
+    _from_the_future(place.open(), "0.10.0")
+    with pytest.raises(StartError, match=r"needs schedulerd 0\.10\.0 or newer, this is 0\.1\.0"):
+        place.open()
+    open_store(place.url, place.state_dir, release="0.10.0.dev1").close()
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "nonsense"])
+def test_an_unknown_database(url: str, tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="there is no database"):
+        open_store(url, tmp_path, release=RELEASE)
+
+
+def test_a_url_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="cannot be read"):
+        open_store("postgresql://host:port/name", tmp_path, release=RELEASE)
+
+
+def test_the_password_is_not_shown(tmp_path: Path) -> None:
+    database = open_database("postgresql://me:geheim@host/name", tmp_path)
+    assert database.place() == "postgresql://me:***@host/name"
+    database.close()
