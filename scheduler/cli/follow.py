@@ -23,7 +23,7 @@ def follow(surface: Surface, run: str, *, attempt: int | None = None, deadline: 
 
     With `attempt`: until that one is over. `deadline`: monotonic seconds, WaitedTooLong after it."""
     shown, offset = attempt or 0, 0
-    told = ""
+    told, last = "", b""
     while True:
         query = {"attempt": shown or None, "offset": offset}
         body, headers = surface.daemon.raw(f"/v1/runs/{part(run)}/log", query if shown else {})
@@ -34,9 +34,11 @@ def follow(surface: Surface, run: str, *, attempt: int | None = None, deadline: 
         offset = int(headers["Schedctl-Offset"])
         if body:
             surface.raw(body)
+            last = body[-1:]
         complete = headers["Schedctl-Complete"] == "true"
         if complete and (attempt is not None or headers["Schedctl-Status"] in FINAL):
             if attempt is not None or not _further(surface, run, shown):
+                surface.end_line(last)
                 return _run(surface, run)
             shown, offset = shown + 1, 0
             continue

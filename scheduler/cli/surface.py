@@ -86,6 +86,11 @@ class Surface:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
+    def end_line(self, data: bytes) -> None:
+        """On a terminal what follows begins in a line of its own; elsewhere data stay as they are."""
+        if data and not data.endswith(b"\n") and sys.stdout.isatty():
+            self.out()
+
     def style(self, word: str, text: str | None = None) -> str:
         """`text` (default: the word itself) in the colour of that state, on a terminal that wants colour."""
         color = _COLORS.get(word)

@@ -12,8 +12,8 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`least`: how narrow it may become before another gives way; None: never narrower than its content. `spare`: left
-    out when the table does not fit, the highest number first; 0: never."""
+    """`least`: how narrow it may become before others are left out; None: never narrower than its content. `spare`:
+    left out when the table does not fit, the highest number first; 0: never."""
 
     title: str
     least: int | None = None
@@ -37,13 +37,15 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], total: int |
 def _fit(columns: Sequence[Column], widths: list[int], shown: list[int], total: int) -> tuple[list[int], list[int]]:
     widths = list(widths)
     while _sum(widths, shown) > total:
-        soft = [i for i in shown if columns[i].least is not None and widths[i] > max(columns[i].least or 0, 1)]
+        soft = [i for i in shown if columns[i].least is not None]
+        above = [i for i in soft if widths[i] > (columns[i].least or 0)]
         spare = [i for i in shown if columns[i].spare]
-        if soft:
-            widest = max(soft, key=lambda i: widths[i] - (columns[i].least or 0))
-            widths[widest] -= 1
+        if above:
+            widths[max(above, key=lambda i: widths[i] - (columns[i].least or 0))] -= 1
         elif spare:
             shown = [i for i in shown if i != max(spare, key=lambda i: columns[i].spare)]
+        elif any(widths[i] > 1 for i in soft):
+            widths[max(soft, key=lambda i: widths[i])] -= 1
         else:
             break
     return shown, widths

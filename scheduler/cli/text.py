@@ -12,6 +12,11 @@ def width(text: str) -> int:
     return sum(_columns(character) for character in text)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def clip(text: str, columns: int) -> str:
     """`text` in at most so many columns, with `…` where something was cut."""
     if width(text) <= columns:

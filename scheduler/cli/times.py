@@ -38,11 +38,14 @@ def read(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
 
 
-def absolute(instant: datetime, zone_name: str | None, now: datetime, *, with_zone: bool = True) -> str:
-    """`Mon 08:00` within the week around now, else `2026-12-07 08:00`, seconds where there are any; then the zone."""
+def absolute(
+    instant: datetime, zone_name: str | None, now: datetime, *, with_zone: bool = True, seconds: bool = False
+) -> str:
+    """`Mon 08:00` within the week around now, else `2026-12-07 08:00`; seconds where there are any, or if asked for;
+    then the zone."""
     zone, name = zone_or_utc(zone_name)
     local = instant.astimezone(zone)
-    clock = f"{local:%H:%M:%S}" if local.second or local.microsecond else f"{local:%H:%M}"
+    clock = f"{local:%H:%M:%S}" if seconds or local.second or local.microsecond else f"{local:%H:%M}"
     days = (local.date() - now.astimezone(zone).date()).days
     day = _WEEKDAYS[local.weekday()] if -6 <= days <= 6 else f"{local:%Y-%m-%d}"
     return f"{day} {clock} {name}" if with_zone else f"{day} {clock}"

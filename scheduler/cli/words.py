@@ -40,6 +40,11 @@ def result_of(run: Shown, now: datetime) -> str:
     return failure(run)
 
 
+def fate_of(run: Shown, now: datetime) -> str:
+    """How it ended, with everything that is known about a failure."""
+    return reason_of(run) if run["status"] == "FAILED" else result_of(run, now)
+
+
 def failure(run: Shown) -> str:
     """Why a run or an attempt failed."""
     reason = str(run.get("reason") or run.get("outcome") or "failed")
@@ -48,6 +53,12 @@ def failure(run: Shown) -> str:
     if run.get("signal") is not None and reason == "signal":
         return f"killed ({signal_name(run['signal'])})"
     return {"timeout": "timed out", "lost": "lost with its node", "spawn": "could not start"}.get(reason, reason)
+
+
+def reason_of(run: Shown) -> str:
+    """Why it failed, in full: what the daemon said, unless that is only the exit code again."""
+    error = str(run.get("error") or "")
+    return failure(run) if not error or error.startswith("exit code") else error
 
 
 def waits(run: Shown, now: datetime) -> str:
@@ -59,8 +70,11 @@ def waits(run: Shown, now: datetime) -> str:
             return f"{'retries' if run['attempt'] else 'starts'} {ago(run['not_before'], now)}"
         return {"lock": "waits for its lock", "pause": "waits: paused"}.get(word or "", "ready")
     if waiting["kind"] == "lock":
-        holder = f", held by {waiting['holder_run'][-8:]}" if waiting["holder_run"] else ""
-        return f"waits for lock {waiting['lock']}{holder}"
+        holder = waiting["holder_run"]
+        kind, _, name = (waiting["lock"] or "").partition(":")
+        if kind == "job":
+            return f"waits for run {holder[-8:]}" if holder else "waits for its turn"
+        return f"waits for lock {name}" + (f", held by {holder[-8:]} ({waiting['holder_job']})" if holder else "")
     if waiting["kind"] == "pause":
         return "waits: paused"
     if waiting["kind"] == "time":

@@ -17,8 +17,8 @@ STUCK = timedelta(minutes=5)
 
 _SAYS = {
     "alarm": "{alarm}",
-    "missed": "no success by {deadline}",
-    "late": "no success by {deadline}; still running",
+    "missed": "no success by its deadline",
+    "late": "no success by its deadline; still running",
     "failing": "failed {failures} times in a row",
 }
 
@@ -32,8 +32,13 @@ def problems_of(
 ) -> list[Shown]:
     """One entry per thing that is wrong, jobs first: kind, job, since, what it is, what to type."""
     found = [one for view in views if (one := _job_problem(view, now)) is not None]
+    by_job = {one["job"]: one for one in found}
     for job, count in sorted(dead_letters.items()):
-        what = f"{count} dead {'letters' if count > 1 else 'letter'}: runs with a payload that gave up"
+        letters = "1 dead letter" if count == 1 else f"{count} dead letters"
+        if job in by_job:
+            by_job[job]["what"] += f"; {letters}"
+            continue
+        what = f"{letters}: runs with a payload that gave up"
         found.append(_problem("dead_letters", job, None, what, f"schedctl runs {job} --status failed"))
     for queue in queues:
         if queue.oldest is not None and now - queue.oldest > STUCK:
@@ -51,8 +56,9 @@ def _job_problem(view: JobView, now: datetime) -> Shown | None:
         return None
     state = view.state
     failures = state.consecutive_failures
-    what = _SAYS[kind].format(alarm=state.alarm, deadline=when(state.deadline_at), failures=failures)
-    what = what.replace("1 times in a row", "at its last run")
+    what = _SAYS[kind].format(alarm=state.alarm, failures=failures)
+    if kind == "failing" and failures == 1:
+        what = "failed at its last run"
     since = {
         "alarm": None,
         "missed": state.deadline_at,

@@ -119,7 +119,7 @@ def test_describe(screen: Screen) -> None:
         "Last success  never",
         "Next times (America/New_York, UTC)",
         "Mon 2026-03-02 03:02 -0500  03-02 08:02Z  in 59s",
-        "exit 1: exit code 1",
+        "FAILED  1.0s  1    exit 1",
         "  overlap          skip",
         "  schedule         [* * * * *]",
     ):
@@ -181,7 +181,7 @@ def test_status_is_0_when_all_is_well_and_1_when_not(screen: Screen) -> None:
     lines = screen("status")
     assert screen.code == 1
     assert lines[0].startswith("✗ 1 thing needs attention")
-    assert lines[2] == "✗ minutely  failed at its last run, now"
+    assert lines[2] == "✗ minutely  failed at its last run, Mon 09:01:01 Europe/Paris (now)"
     assert "    last line: printed" in lines
     assert "    → schedctl logs minutely" in lines
     assert screen.err == "next: schedctl logs minutely\n"

@@ -95,6 +95,7 @@ def test_status_tells_of_dead_letters_checks_and_remarks(acting: Client, faces: 
     assert status["ok"] is False
     assert status["dead_letters"] == 1
     kinds = [problem["kind"] for problem in status["problems"]]
-    assert kinds == ["daemon", "daemon", "failing", "dead_letters"]
+    assert kinds == ["daemon", "daemon", "failing"]
+    assert status["problems"][2]["what"] == "failed at its last run; 1 dead letter"
     letters = acting.get("/v1/dead-letters").json()["entries"]
     assert [letter["payload"] for letter in letters] == [1]

@@ -8,6 +8,7 @@ import click
 
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
+from scheduler.cli.text import counted
 from scheduler.cli.times import absolute, ago, read
 from scheduler.cli.verb import verb
 from scheduler.cli.words import result_of, run_took
@@ -42,17 +43,18 @@ def list_jobs(
         )
         return 0
     zones = {job["timezone"] for job in jobs if job["timezone"]}
-    title = f"NEXT ({next(iter(zones))})" if len(zones) == 1 else "NEXT"
+    # Times of several zones in one column would be compared by everybody and right for nobody.
+    zone = zones.pop() if len(zones) == 1 else surface.zone
     columns = [
-        Column("JOB", 12),
-        Column(title, 9, spare=2),
+        Column("JOB", 20),
+        Column(f"NEXT ({zone})", spare=1),
         Column("LEFT"),
-        Column("LAST", spare=1),
-        Column("RESULT", 8),
+        Column("LAST", spare=2),
+        Column("RESULT", 14),
         Column("TOOK", spare=3),
-        Column("STATE", 8),
+        Column("STATE", 16),
     ]
-    rows = [_row(job, surface, with_zone=len(zones) > 1) for job in jobs]
+    rows = [_row(job, surface, zone) for job in jobs]
     surface.table(columns, rows, [job["state"] for job in jobs])
     surface.say(_sum(jobs))
     worst = next((job for job in jobs if job["state"] in ("alarm", "missed", "failing", "late")), None)
@@ -60,31 +62,31 @@ def list_jobs(
     return 0
 
 
-def _row(job: Shown, surface: Surface, *, with_zone: bool) -> tuple[str, ...]:
-    now, zone, last = surface.now(), job["timezone"], job["last"]
+def _row(job: Shown, surface: Surface, zone: str) -> list[str]:
+    now, last = surface.now(), job["last"]
     coming = read(job["next_run_at"]) if job["enabled"] else None
-    return (
+    return [
         job["name"],
-        "-" if coming is None else absolute(coming, zone, now, with_zone=with_zone),
+        "-" if coming is None else absolute(coming, zone, now, with_zone=False),
         "-" if coming is None else relative(coming, now=now),
         "never" if last is None else ago(last["started_at"], now),
         "-" if last is None else result_of(last, now),
         "-" if last is None else run_took(last, now),
-        _state(job, surface),
-    )
+        _state(job, surface, zone),
+    ]
 
 
-def _state(job: Shown, surface: Surface) -> str:
+def _state(job: Shown, surface: Surface, zone: str) -> str:
     now, word = surface.now(), job["state"]
     if word in ("missed", "late") and job["deadline_at"]:
-        return f"{word}, due {ago(job['deadline_at'], now)}"
+        return f"{word} {ago(job['deadline_at'], now)}"
     if word == "failing":
         return f"failing {job['consecutive_failures']}×"
     if word == "alarm":
         return f"alarm: {job['alarm']}"
     if job["pause"] is not None:
         until = read(job["pause"]["until"])
-        return "paused" if until is None else f"paused until {absolute(until, job['timezone'], now, with_zone=False)}"
+        return "paused" if until is None else f"paused until {absolute(until, zone, now, with_zone=False)}"
     if word == "waiting":
         return f"{job['waiting']} waiting"
     return str(word)
@@ -94,7 +96,7 @@ def _sum(jobs: list[Shown]) -> str:
     counts: dict[str, int] = {}
     for job in jobs:
         counts[job["state"]] = counts.get(job["state"], 0) + 1
-    number = f"{len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}"
+    number = counted(len(jobs), "job")
     return (
         f"{number}: {', '.join(f'{count} {word}' for word, count in sorted(counts.items(), key=lambda one: -one[1]))}"
     )

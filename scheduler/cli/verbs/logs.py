@@ -9,7 +9,7 @@ from scheduler.cli.follow import follow as follow_run
 from scheduler.cli.surface import Surface
 from scheduler.cli.times import both
 from scheduler.cli.verb import verb
-from scheduler.cli.words import cause_of, result_of, run_took
+from scheduler.cli.words import cause_of, fate_of, run_took
 
 
 @verb("schedctl logs weekly-report", "schedctl logs 3f2a91c0 --attempt 1", "schedctl logs -f weekly-report")
@@ -38,15 +38,13 @@ def logs(surface: Surface, run: str, follow: bool, attempt: int | None, last: bo
         size = 1
     else:
         body, headers = surface.daemon.raw(f"/v1/runs/{seen['run_id']}/log", {"attempt": attempt})
-        surface.raw(body if body.endswith(b"\n") or not body else body + b"\n")
+        surface.raw(body)
+        surface.end_line(body)
         size = len(body)
     if not size:
         surface.say("(it has printed nothing)")
     took = run_took(seen, surface.now())
-    error = f": {seen['error']}" if seen["error"] and seen["status"] != "COMPLETED" else ""
-    surface.say(
-        f"{seen['status']}, {result_of(seen, surface.now())}{error}" + (f" after {took}" if took != "-" else "")
-    )
+    surface.say(f"{seen['status']}, {fate_of(seen, surface.now())}" + (f" after {took}" if took != "-" else ""))
     if seen["status"] in ("RUNNING", "PENDING"):
         surface.then(f"schedctl logs -f {seen['short_id']}")
     elif seen["status"] == "FAILED":

@@ -46,7 +46,7 @@ def changes(surface: Surface, done: Shown) -> None:
         if pending and (pending["occurrences"] or pending["payload_runs"]):
             surface.out(
                 f"    waiting: {pending['occurrences']} occurrences (would be canceled), "
-                f"{pending['payload_runs']} runs with a payload (would become dead letters)"
+                f"{pending['payload_runs']} with a payload (would become dead letters)"
             )
 
 

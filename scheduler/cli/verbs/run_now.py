@@ -15,7 +15,7 @@ from scheduler.cli.daemon import part
 from scheduler.cli.follow import WaitedTooLong, follow, wait
 from scheduler.cli.surface import Surface
 from scheduler.cli.verb import verb
-from scheduler.cli.words import result_of, run_took, waits
+from scheduler.cli.words import fate_of, run_took, waits
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
 
@@ -85,9 +85,8 @@ def _wait(surface: Surface, run: str, short: str, deadline: float | None) -> int
         raise
     good = seen["status"] == "COMPLETED"
     mark = "✓" if good else "✗"
-    error = f": {seen['error']}" if seen["error"] and not good else ""
     words = surface.style(seen["status"], f"{mark} {seen['status']}")
-    surface.say(f"{words}, {result_of(seen, surface.now())}{error}, {run_took(seen, surface.now())}")
+    surface.say(f"{words}, {fate_of(seen, surface.now())}, {run_took(seen, surface.now())}")
     return 0 if good else 1
 
 

@@ -10,7 +10,7 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.times import absolute, read, typed_past
 from scheduler.cli.verb import verb
-from scheduler.cli.words import cause_of, result_of, run_took, skip_of
+from scheduler.cli.words import cause_of, reason_of, result_of, run_took, skip_of
 from scheduler.core.errors import InvalidInput
 from scheduler.core.stamp import to_text
 
@@ -85,8 +85,8 @@ def show(surface: Surface, entries: list[Shown], *, with_job: bool, zone: str | 
         Column("STATUS"),
         Column("TOOK", spare=2),
         Column("TRY", spare=3),
-        Column("RESULT", 12),
-        Column("CAUSE", 8, spare=1),
+        Column("RESULT", 30),
+        Column("CAUSE", 14, spare=1),
     ]
     rows = [_row(surface, entry, zone) for entry in entries]
     if not with_job:
@@ -100,19 +100,21 @@ def _row(surface: Surface, entry: Shown, zone: str) -> list[str]:
     if entry["type"] == "skip":
         last = read(entry["last"])
         assert last is not None
-        time = absolute(last, zone, now, with_zone=False)
+        time = absolute(last, zone, now, with_zone=False, seconds=True)
         return ["-", entry["job"], time, "SKIPPED", "-", "-", skip_of(entry, zone, now), "schedule"]
     shown = read(entry["started_at"] or entry["scheduled_for"] or entry["created_at"])
     assert shown is not None
     result = result_of(entry, now)
-    if entry["error"] and entry["status"] in ("FAILED", "PENDING"):
-        result += f": {entry['error']}"
+    if entry["error"] and entry["status"] == "PENDING":
+        result += f" ({reason_of(entry)})"
+    elif entry["status"] == "FAILED":
+        result = reason_of(entry)
     elif entry["message"] and entry["status"] in ("RUNNING", "COMPLETED"):
         result += f": {entry['message']}"
     return [
         entry["short_id"],
         entry["job"],
-        absolute(shown.replace(microsecond=0), zone, now, with_zone=False),
+        absolute(shown, zone, now, with_zone=False, seconds=True),
         entry["status"],
         run_took(entry, now),
         str(entry["attempt"] or "-"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from scheduler.cli.surface import Surface
-from scheduler.cli.text import plain
-from scheduler.cli.times import ago, both
+from scheduler.cli.text import counted, plain
+from scheduler.cli.times import both
 from scheduler.cli.verb import verb
 
 Shown = dict[str, Any]
@@ -44,7 +44,7 @@ def _headline(surface: Surface, found: Shown) -> str:
 
 
 def _show(surface: Surface, problem: Shown) -> None:
-    since = f", {ago(problem['since'], surface.now())}" if problem["since"] else ""
+    since = f", {both(problem['since'], surface.zone, surface.now())}" if problem["since"] else ""
     name = problem["job"] or problem["kind"]
     surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(problem['what'])}{since}")
     if problem["error"]:
@@ -56,11 +56,11 @@ def _show(surface: Surface, problem: Shown) -> None:
 
 
 def _sums(surface: Surface, found: Shown) -> str:
-    parts = [f"{found['jobs']} jobs", f"{found['running']} running", f"{found['waiting']} waiting"]
+    parts = [counted(found["jobs"], "job"), f"{found['running']} running", f"{found['waiting']} waiting"]
     if found["paused"]:
         parts.append(f"{found['paused']} paused")
     if found["dead_letters"]:
-        parts.append(f"{found['dead_letters']} dead letters")
+        parts.append(counted(found["dead_letters"], "dead letter"))
     if found["next_run_at"]:
         parts.append(f"next run {both(found['next_run_at'], surface.zone, surface.now())}")
     text = "\n" + ", ".join(parts)
