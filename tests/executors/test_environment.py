@@ -10,6 +10,7 @@ from scheduler.core.model import Cause, JobState, Secret
 from scheduler.core.outcome import Failed, Snoozed
 from scheduler.core.ports import Launch
 from scheduler.core.schedule import Schedule
+from scheduler.executors.attempts import environment
 from scheduler.executors.attempts.environment import idempotency_key, traceparent
 from scheduler.executors.attempts.secrets import read_secret
 from tests.executors.harness import Bench, make_run, secret
@@ -38,9 +39,9 @@ def launch(bench: Bench, **changes: object) -> Launch:
 
 
 def test_everything_it_says_about_the_run(bench: Bench) -> None:
-    environment = launch(bench).environment
-    directory = Path(environment["SCHED_PAYLOAD_FILE"]).parent
-    told = {name: value for name, value in environment.items() if name.startswith("SCHED_")}
+    built = launch(bench).environment
+    directory = Path(built["SCHED_PAYLOAD_FILE"]).parent
+    told = {name: value for name, value in built.items() if name.startswith("SCHED_")}
     run = told.pop("SCHED_RUN_ID")
     assert told == {
         "SCHED_JOB_NAME": "report",
@@ -56,7 +57,7 @@ def test_everything_it_says_about_the_run(bench: Bench) -> None:
         "SCHED_LAST_SUCCESS": "2026-03-02T08:00:05+08:00",
         "SCHED_DEADLINE": "2026-03-09T15:00:00+08:00",
     }
-    assert environment["TRACEPARENT"].startswith(f"00-{run.replace('-', '')}-")
+    assert built["TRACEPARENT"].startswith(f"00-{run.replace('-', '')}-")
 
 
 def test_base_is_fixed_and_nothing_is_inherited(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,24 +72,31 @@ def test_base_is_fixed_and_nothing_is_inherited(bench: Bench, monkeypatch: pytes
     for name in never:
         monkeypatch.setenv(name, "from the daemon")
         bench.environ[name] = "from the daemon"
-    environment = launch(bench).environment
-    others = {name for name in environment if not name.startswith("SCHED_")}
-    assert others == {"PATH", "LANG", "HOME", "TZ", "TRACEPARENT"}
-    assert environment["TZ"] == "Asia/Shanghai"
-    assert environment["LANG"] == "C.UTF-8"
-    assert "from the daemon" not in environment.values()
+    built = launch(bench).environment
+    others = {name for name in built if not name.startswith("SCHED_")}
+    assert others - {"TZDIR"} == {"PATH", "LANG", "HOME", "TZ", "TRACEPARENT"}
+    assert built["TZ"] == "Asia/Shanghai"
+    assert built["LANG"] == "C.UTF-8"
+    assert "from the daemon" not in built.values()
+
+
+def test_local_time_is_right_on_a_system_without_zones(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "SYSTEM_ZONES", "/nowhere")
+    going = bench.start("command", {"command": "date -d @0 +%H:%M; echo $TZDIR"})
+    going.succeeded()
+    assert going.output().startswith("08:00\n/")
 
 
 def test_env_then_secrets_then_ours_win(bench: Bench) -> None:
     bench.environ["SOURCE"] = "from a secret"
-    environment = launch(
+    built = launch(
         bench,
         env={"PATH": "/opt/bin", "BOTH": "from env", "SCHED_FENCE": "1"},
         secrets={"BOTH": secret("SOURCE", prefix="Bearer ")},
     ).environment
-    assert environment["PATH"] == "/opt/bin"
-    assert environment["BOTH"] == "Bearer from a secret"
-    assert environment["SCHED_FENCE"] == "41"
+    assert built["PATH"] == "/opt/bin"
+    assert built["BOTH"] == "Bearer from a secret"
+    assert built["SCHED_FENCE"] == "41"
 
 
 def test_key_is_the_occurrence_for_all_attempts_and_else_the_run() -> None:

@@ -7,14 +7,16 @@ import os
 import pwd
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
+from importlib import resources
 
 from scheduler.core.model import Cause, Job, Run
 from scheduler.core.stamp import to_text
-from scheduler.core.zone import zone_of
+from scheduler.core.zone import UTC_NAMES, zone_of
 from scheduler.executors.attempts.workspace import Workspace
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LANG = "C.UTF-8"
+SYSTEM_ZONES = "/usr/share/zoneinfo"
 
 _OCCURRENCES = (Cause.SCHEDULE, Cause.CATCH_UP, Cause.BACKFILL)
 
@@ -55,8 +57,12 @@ def build_environment(
 
 
 def base_environment(user: str | None, timezone: str) -> dict[str, str]:
-    """What every child gets, whatever surrounds the daemon."""
-    return {"PATH": PATH, "LANG": LANG, "HOME": _home(user), "TZ": timezone}
+    """What every child gets, whatever surrounds the daemon. TZDIR only on a system that does not know the zone: there
+    its C library would take UTC without a word."""
+    base = {"PATH": PATH, "LANG": LANG, "HOME": _home(user), "TZ": timezone}
+    if timezone not in UTC_NAMES and not os.path.exists(os.path.join(SYSTEM_ZONES, timezone)):
+        base["TZDIR"] = str(resources.files("tzdata").joinpath("zoneinfo"))
+    return base
 
 
 def timezone_of(job: Job) -> str:
