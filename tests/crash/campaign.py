@@ -15,9 +15,6 @@ from tests.crash.checker import History, Verdict, check
 from tests.crash.nemesis import FAULTS
 from tests.crash.world import World
 
-AFTERWARDS = 40.0
-"""Seconds of load after the last fault: a run that was lost twice waits 30 s, and its job must be seen to go on."""
-
 
 def campaign(
     folder: Path,
@@ -26,10 +23,12 @@ def campaign(
     seed: int,
     jobs: int = 200,
     quiet: tuple[float, float] = (0.5, 4.0),
+    afterwards: float = 40.0,
     url: str = "",
     **settings: str,
 ) -> tuple[Verdict, History]:
-    """Runs `faults` one after the other with random pauses of `quiet` seconds between, drains, and checks."""
+    """Runs `faults` one after the other with random pauses of `quiet` seconds between, goes on for `afterwards` seconds
+    (a run that was lost twice waits 30 s, and its job must be seen to go on), drains, and checks."""
     chance = random.Random(seed)
     world = World(folder, uuid.uuid4().hex, url, **settings)
     made = load.jobs(jobs)
@@ -42,7 +41,7 @@ def campaign(
         for fault in faults:
             threading.Event().wait(chance.uniform(*quiet))
             outages.append(FAULTS[fault](world, chance))
-        threading.Event().wait(AFTERWARDS)
+        threading.Event().wait(afterwards)
         until = _quieten(world, made)
         assert world.stop() == 0, world.tail()
     finally:

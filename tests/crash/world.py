@@ -119,8 +119,13 @@ class World:
 
     # ------------------------------------------------------------ what is known
 
+    @staticmethod
+    def boot() -> float:
+        """When the machine was booted, in seconds since 1970: what turns the children's stamps into instants."""
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+
     def read_stamps(self) -> list[Stamp]:
-        boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        boot = self.boot()
         stamps = []
         for line in self.stamps.read_text().splitlines() if self.stamps.exists() else []:
             kind, job, instant, run, attempt, fence, at = line.split()

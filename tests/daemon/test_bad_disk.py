@@ -1,0 +1,131 @@
+"""A disk that is full, a database that is locked or gone: nothing false is written, no child is harmed, and the log says
+what is wrong in words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.world import World
+from tests.daemon.conftest import Make
+from tests.daemon.waiting import wait_for
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(180), pytest.mark.xdist_group("load")]
+
+JOBS = """
+defaults: {{timezone: UTC}}
+jobs:
+  every-second:
+    schedule: "* * * * * *"
+    command: 'echo "S $SCHED_RUN_ID" >> {file}; sleep 0.1; echo "E $SCHED_RUN_ID" >> {file}'
+  long:
+    command: 'echo "S $SCHED_RUN_ID" >> {file}; sleep 8; echo "E $SCHED_RUN_ID" >> {file}'
+"""
+
+
+def stamped(file: Path, kind: str) -> set[str]:
+    lines = file.read_text().splitlines() if file.exists() else []
+    return {line.split()[1] for line in lines if line.startswith(kind)}
+
+
+def check_ledger(world: World, file: Path) -> None:
+    """Every run whose child ended is COMPLETED, none is unfinished, every second has one entry."""
+    wait_for(
+        lambda: not any(run.unfinished for run in world.read_ledger()[0] if run.job == "long"),
+        30,
+        "the long run is settled",
+    )
+    assert world.stop() == 0
+    runs, skips = world.read_ledger()
+    ended = stamped(file, "E")
+    assert {run.id for run in runs if run.status == "COMPLETED"} == ended
+    assert {run.status for run in runs} <= {"COMPLETED", "PENDING"}
+    covered = [run.instant for run in runs if run.instant is not None]
+    covered += [at for skip in skips for at in range(skip.first, skip.last + 1)]
+    assert len(covered) == len(set(covered))
+    assert sorted(covered) == list(range(min(covered), max(covered) + 1))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("LOUDLY: only root can mount a small file system; run as root (CI does) to test a full disk")
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)], capture_output=True, text=True
+    )
+    if made.returncode != 0:
+        pytest.skip(f"LOUDLY: this machine mounts no tmpfs: {made.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def start_long(world: World, file: Path) -> None:
+    assert world.ask("POST", "/v1/jobs/long/runs", {})[0] == 202
+    wait_for(lambda: len(stamped(file, "S")) > 1, 10, "the long run has begun")
+
+
+def test_a_full_disk(make_world: Make, tmp_path: Path, small_disk: Path) -> None:
+    file = tmp_path / "stamps"
+    world = make_world(JOBS.format(file=file), SCHEDULER_STATE_DIR=str(small_disk))
+    world.state = small_disk
+    world.start()
+    start_long(world, file)
+    with (small_disk / "filler").open("wb", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(bytes(4096))
+        except OSError:
+            pass
+    wait_for(lambda: "full" in world.tail(), 20, "the log says that the disk is full")
+    threading.Event().wait(5)
+    (small_disk / "filler").unlink()
+    world.wait_ready()
+    before = len(stamped(file, "E"))
+    wait_for(lambda: len(stamped(file, "E")) > before + 2, 20, "jobs run again")
+    check_ledger(world, file)
+
+
+def test_a_locked_database(make_world: Make, tmp_path: Path) -> None:
+    file = tmp_path / "stamps"
+    world = make_world(JOBS.format(file=file))
+    world.start()
+    start_long(world, file)
+    other = sqlite3.connect(world.state / "scheduler.db", isolation_level=None, timeout=30)
+    other.execute("BEGIN IMMEDIATE")
+    begun = time.monotonic()
+    wait_for(lambda: "locked" in world.tail(), 15, "the log says that the database is locked")
+    threading.Event().wait(max(0.0, 10 - (time.monotonic() - begun)))
+    other.execute("ROLLBACK")
+    other.close()
+    before = len(stamped(file, "E"))
+    wait_for(lambda: len(stamped(file, "E")) > before + 2, 20, "jobs run again")
+    check_ledger(world, file)
+
+
+def test_a_database_that_was_removed(make_world: Make, tmp_path: Path) -> None:
+    """Nothing is written into the file that nobody can find any more; the daemon lets its children end and goes."""
+    file = tmp_path / "stamps"
+    world = make_world(JOBS.format(file=file))
+    world.start()
+    start_long(world, file)
+    for path in world.state.glob("scheduler.db*"):
+        path.rename(path.with_suffix(path.suffix + ".moved"))
+    assert world.daemon is not None
+    assert world.daemon.wait(60) == 1
+    assert "removed or replaced" in world.tail()
+    assert stamped(file, "S") == stamped(file, "E"), "a child was ended"
+    assert not (world.state / "scheduler.db").exists()
+    for path in world.state.glob("scheduler.db*.moved"):
+        path.rename(path.with_suffix(path.suffix.removesuffix(".moved")))
+    world.start()
+    check_ledger(world, file)
