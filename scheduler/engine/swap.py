@@ -95,22 +95,18 @@ def swap(
     touched = {*difference.changed, *difference.removed}
     if renewed:
         touched |= {name for name in difference.unchanged if new.jobs[name].schedule is not None}
-    states = tx.jobs.states(touched, lock=True)
+    states = tx.jobs.states(touched | set(difference.added), lock=True)
     _refuse_to_drop(tx, difference.removed, drop_pending=drop_pending)
 
     if not renewed:
         _plan_under_old(tx, old, states, now)
-        states = {**states, **tx.jobs.states(touched)}
+        states = tx.jobs.states(states)
+    versions = {v.job: v for v in tx.jobs.versions(now) if v.valid_to is None}
     generation = tx.generations.add(new.hash, new.files, now, author)
     tx.generations.put_queues(new.queues.values(), now)
-    _close(tx, states, difference.removed, generation.id, old, now)
-    _open(
-        tx,
-        states,
-        [new.jobs[name] for name in (*difference.added, *sorted(touched - set(difference.removed)))],
-        generation.id,
-        now,
-    )
+    _close(tx, states, versions, difference.removed, generation.id, old, now)
+    opened = [new.jobs[name] for name in (*difference.added, *sorted(touched - set(difference.removed)))]
+    _open(tx, states, versions, opened, generation.id, now)
     return generation, difference
 
 
@@ -157,19 +153,31 @@ def _stand_in(name: str, version: ScheduleVersion) -> Job:
     return Job(name, {}, "", Action("", {}), schedule=schedule_of(version.spec), catch_up=CatchUp.NONE)
 
 
+def _boundary(version: ScheduleVersion | None, state: JobState | None, now: datetime) -> datetime:
+    """The last moment at which the version in force still rules. Instants that are owed belong to its successor; those
+    that were planned already, because the clock was set back or by a clock that is ahead of `now`, do not."""
+    if version is None or state is None or state.next_due_at is None:
+        return now
+    if state.next_due_at <= now:
+        return state.next_due_at - _TICK
+    if (version.spec["tzdata"], version.spec["code"]) != (TZDATA_VERSION, SCHEDULE_CODE):
+        return now
+    planned = schedule_of(version.spec).before(state.next_due_at)
+    return max(now, planned) if planned is not None else now
+
+
 def _close(
     tx: Transaction,
     states: Mapping[str, JobState],
+    versions: Mapping[str, ScheduleVersion],
     removed: Collection[str],
     generation: int,
     old: Configuration | None,
     now: datetime,
 ) -> None:
-    if not removed:
-        return
-    tx.jobs.close_versions(removed, now)
     rows = []
     for name in removed:
+        tx.jobs.close_versions([name], _boundary(versions.get(name), states[name], now))
         occurrences, payloads = tx.runs.drop_pending(name, now)
         if payloads or occurrences:
             log.warning("job_removed_with_waiting_runs", job_name=name, canceled=occurrences, dead_letters=payloads)
@@ -188,29 +196,31 @@ def _close(
 
 
 def _open(
-    tx: Transaction, states: Mapping[str, JobState], jobs: Collection[Job], generation: int, now: datetime
+    tx: Transaction,
+    states: Mapping[str, JobState],
+    versions: Mapping[str, ScheduleVersion],
+    jobs: Collection[Job],
+    generation: int,
+    now: datetime,
 ) -> None:
     """Writes new and changed jobs; a schedule that changed gets a new version, one that did not keeps its own."""
-    in_force = {v.job: v for v in tx.jobs.versions(now) if v.valid_to is None}
     rows: list[tuple[JobState, Mapping[str, object]]] = []
     closing: dict[datetime, list[str]] = {}
     opening: list[ScheduleVersion] = []
     for job in jobs:
         before = states.get(job.name)
-        if before is not None and before.removed_at is not None:
-            before = None
-        version = in_force.get(job.name)
+        present = before is not None and before.removed_at is None
+        version = versions.get(job.name)
         spec = schedule_spec(job.schedule) if job.schedule is not None and job.enabled else None
         next_due = before.next_due_at if before is not None else None
-        settled = before.settled_until if before is not None else None
+        settled = before.settled_until if before is not None and present else now
         if (version.spec if version is not None else None) != spec:
-            # Instants still owed (a newer tzdata made them anew) belong to the new version.
-            start = min(now, next_due - _TICK) if next_due is not None else now
+            start = _boundary(version, before, now)
             if version is not None:
                 closing.setdefault(start, []).append(job.name)
             if spec is not None:
                 opening.append(ScheduleVersion(job.name, spec, start, None))
-            next_due = _first_due(job, before, now) if spec is not None else None
+            next_due = job.schedule.after(start) if job.schedule is not None and job.enabled else None
             missed = before is not None and before.deadline_at is not None and before.deadline_at <= now
             settled = settled if missed else now
         rows.append((_state(job, before, generation, next_due, settled, now), job.definition))
@@ -221,12 +231,6 @@ def _open(
     refresh_deadlines(tx, list(jobs), now)
 
 
-def _first_due(job: Job, before: JobState | None, now: datetime) -> datetime | None:
-    assert job.schedule is not None
-    owed = before.next_due_at if before is not None else None
-    return job.schedule.after(min(now, owed - _TICK) if owed is not None and owed <= now else now)
-
-
 def _state(
     job: Job,
     before: JobState | None,
@@ -235,8 +239,11 @@ def _state(
     settled: datetime | None,
     now: datetime,
 ) -> JobState:
+    """One that comes back under its name starts anew; what the ledger knows of its past stays true."""
     if before is None:
-        return JobState(job.name, generation, job.fingerprint, job.enabled, next_due, since=now, settled_until=now)
+        before = JobState(job.name, generation, job.fingerprint, job.enabled, next_due, since=now)
+    elif before.removed_at is not None:
+        before = replace(before, since=now, removed_at=None, consecutive_failures=0)
     return replace(
         before,
         generation=generation,
