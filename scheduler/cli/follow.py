@@ -8,7 +8,10 @@ from typing import Any
 from scheduler.cli.daemon import part
 from scheduler.cli.surface import Surface
 from scheduler.cli.words import waits
+from scheduler.core.errors import Unavailable
 
+PATIENCE = 60.0
+"""Seconds for which a daemon may be away, as in a restart, before following gives up."""
 PAUSE = 0.3
 """Seconds between two looks at a run that prints nothing."""
 FINAL = frozenset({"COMPLETED", "FAILED", "CANCELED", "SKIPPED"})
@@ -22,59 +25,100 @@ def follow(surface: Surface, run: str, *, attempt: int | None = None, deadline: 
     """Copies what the run prints to stdout until its status is final, through all attempts; the run as it is then.
 
     With `attempt`: until that one is over. `deadline`: monotonic seconds, WaitedTooLong after it."""
-    shown, offset = attempt or 0, 0
-    told, last = "", b""
+    watched = _Watched(surface, run, attempt)
     while True:
-        query = {"attempt": shown or None, "offset": offset}
-        body, headers = surface.daemon.raw(f"/v1/runs/{part(run)}/log", query if shown else {})
-        number = int(headers["Schedctl-Attempt"])
-        if shown and number != shown:
-            raise AssertionError(f"asked for attempt {shown}, got {number}")
-        shown = number
-        offset = int(headers["Schedctl-Offset"])
-        if body:
-            surface.raw(body)
-            last = body[-1:]
-        complete = headers["Schedctl-Complete"] == "true"
-        if complete and (attempt is not None or headers["Schedctl-Status"] in FINAL):
-            if attempt is not None or not _further(surface, run, shown):
-                surface.end_line(last)
-                return _run(surface, run)
-            shown, offset = shown + 1, 0
-            continue
-        if complete:
-            seen = _run(surface, run)
-            if seen["attempt"] > shown:
-                surface.say(f"— attempt {seen['attempt']} —")
-                shown, offset = seen["attempt"], 0
+        printed = watched.copy()
+        if watched.attempt_over:
+            seen = watched.look()
+            if attempt is None and seen["attempt"] > watched.attempt:
+                watched.begin(seen["attempt"])
                 continue
-            word = seen["waits_for"] or "ready"
-            if seen["status"] == "PENDING" and told == f"{word}?":
-                surface.say(f"{seen['short_id']}: {waits(seen, surface.now())}")
-                told = word
-            elif seen["status"] == "PENDING" and told != word:
-                # Most waiting is over at the next look and not worth a line.
-                told = f"{word}?"
+            if attempt is not None or seen["status"] in FINAL:
+                surface.end_line(watched.last)
+                return seen
+            watched.tell(seen)
         if deadline is not None and time.monotonic() >= deadline:
             raise WaitedTooLong
-        if not body:
+        if not printed:
             time.sleep(PAUSE)
 
 
 def wait(surface: Surface, run: str, deadline: float | None = None) -> dict[str, Any]:
     """The run once its status is final, without showing what it prints."""
+    watched = _Watched(surface, run, None)
     while True:
         left = 30.0 if deadline is None else min(30.0, deadline - time.monotonic())
-        seen = surface.daemon.get(f"/v1/runs/{part(run)}", {"wait": max(1, round(left))}, timeout=60)
+        seen = watched.look(wait=max(1, round(left)))
         if seen["status"] in FINAL:
-            return dict(seen)
+            return seen
         if deadline is not None and time.monotonic() >= deadline:
             raise WaitedTooLong
 
 
-def _further(surface: Surface, run: str, shown: int) -> bool:
-    return bool(_run(surface, run)["attempt"] > shown)
+class _Watched:
+    """A run and how much of its output was shown. A daemon that is away is waited for: the run goes on, and so does
+    whoever watches it."""
 
+    def __init__(self, surface: Surface, run: str, attempt: int | None) -> None:
+        self._surface = surface
+        self._path = f"/v1/runs/{part(run)}"
+        self._offset = 0
+        self._told = ""
+        self._away_since: float | None = None
+        self.attempt = attempt or 0
+        self.attempt_over = False
+        self.last = b""
 
-def _run(surface: Surface, run: str) -> dict[str, Any]:
-    return dict(surface.daemon.get(f"/v1/runs/{part(run)}"))
+    def begin(self, attempt: int) -> None:
+        """Goes on with the output of another attempt."""
+        if self.attempt_over and self._offset:
+            self._surface.say(f"— attempt {attempt} —")
+        self.attempt, self._offset = attempt, 0
+
+    def copy(self) -> bool:
+        """Writes what came since the last time; whether there was anything."""
+        query = {"attempt": self.attempt, "offset": self._offset} if self.attempt else {}
+        try:
+            body, headers = self._surface.daemon.raw(f"{self._path}/log", query)
+        except Unavailable as error:
+            self._bear(error)
+            return False
+        self._away_since = None
+        self.attempt = int(headers["Schedctl-Attempt"])
+        self._offset = int(headers["Schedctl-Offset"])
+        self.attempt_over = headers["Schedctl-Complete"] == "true"
+        if body:
+            self._surface.raw(body)
+            self.last = body[-1:]
+        return bool(body)
+
+    def look(self, wait: int | None = None) -> dict[str, Any]:
+        """The run as it is now; `wait`: after so many seconds, or as soon as it is over."""
+        while True:
+            try:
+                seen = self._surface.daemon.get(self._path, {"wait": wait}, timeout=60)
+            except Unavailable as error:
+                self._bear(error)
+                time.sleep(PAUSE)
+                continue
+            self._away_since = None
+            return dict(seen)
+
+    def tell(self, seen: dict[str, Any]) -> None:
+        """Says what a waiting run waits for, once; most waiting is over at the next look and not worth a line."""
+        if seen["status"] != "PENDING":
+            return
+        word = seen["waits_for"] or "ready"
+        if self._told == f"{word}?":
+            self._surface.say(f"{seen['short_id']}: {waits(seen, self._surface.now())}")
+            self._told = word
+        elif self._told != word:
+            self._told = f"{word}?"
+
+    def _bear(self, error: Unavailable) -> None:
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            self._surface.say(f"schedctl: {error.reason}; trying again")
+        if now - self._away_since > PATIENCE:
+            raise error

@@ -103,8 +103,9 @@ def skip_of(skip: Shown, zone: str | None, now: datetime) -> str:
         text += f" ({skip['detail']})"
     if skip["count"] > 1:
         text += f", {absolute(first, zone, now, with_zone=False)} to {absolute(last, zone, now, with_zone=False)}"
-    if skip.get("blocked_by"):
-        text += f", blocked by {skip['blocked_by'][-8:]}"
+    blocker = (skip.get("blocked_by") or "")[-8:]
+    if blocker and blocker not in text:
+        text += f", blocked by {blocker}"
     return text
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.core.model import FailReason, Status
 from scheduler.core.outcome import Failed
+from scheduler.web.server import WebServer
 from tests.faces import JOBS, Served
 from tests.until import until
 
@@ -238,3 +239,34 @@ def test_a_file_is_compared_with_what_is_in_force(served: Served, tmp_path: Path
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "~ report"
     assert "    next run: Mon 08:15 America/New_York (in 5h15m) → Mon 08:45 America/New_York (in 5h45m)" in out
+
+
+def test_who_follows_a_run_waits_for_a_daemon_that_restarts(served: Served, capsys: Captured) -> None:
+    served.schedctl("run-now", "ticket")
+    served.rig.tick()
+    (run,) = served.rig.runs("ticket")
+    served.faces.live[run.id] = b"one\n"
+    codes: list[int] = []
+    following = threading.Thread(target=lambda: codes.append(served.schedctl("logs", "-f", run.id)))
+    following.start()
+    seen = ""
+
+    def said(word: str) -> bool:
+        nonlocal seen
+        out, err = capsys.readouterr()
+        seen += out + err
+        return word in seen
+
+    until(lambda: said("one"))
+    served.server.stop()
+    until(lambda: said("trying again"))
+    served.rig.executor.finish(run.id)
+    served.rig.tick(seconds=1)
+    reading, acting = served.faces.apps()
+    again = WebServer(reading, acting, None, served.socket)
+    again.open()
+    again.start()
+    following.join(20)
+    again.stop()
+    assert codes == [0]
+    assert said("COMPLETED")
