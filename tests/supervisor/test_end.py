@@ -118,7 +118,10 @@ def test_an_exit_that_the_supervisor_has_not_seen_yet_is_a_result_too(supervisor
 
 def test_what_is_started_on_the_way_out_is_ended_at_once(supervisor: Harness) -> None:
     mark = token()
-    supervisor.sh("r", f"trap 'setsid sleep {mark} & exit 0' TERM; echo on; sleep {token()} & wait")
+    # A shell's child that is signalled before it has executed its program may lose the signal.
+    first, there = token(), 'until pgrep -f "^sleep {}$"; do :; done'
+    trap = f"trap 'setsid sleep {mark} & {there.format(mark)}; exit 0' TERM"
+    supervisor.sh("r", f"{trap}; sleep {first} & {there.format(first)}; echo on; wait")
     supervisor.said("r", b"on")
     supervisor.client.end("r", "cancel", 60)
     exited = supervisor.exited("r")
