@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from heapq import merge
 from itertools import islice
 from typing import Any
 
@@ -17,6 +20,7 @@ STATES = ("removed", "alarm", "disabled", "missed", "late", "failing", "paused",
 
 _TICK = timedelta(microseconds=1)
 _CENTURIES = timedelta(days=200 * 366)
+_END = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def state_of(view: JobView, now: datetime) -> str:
@@ -82,31 +86,50 @@ def job_json(view: JobView, now: datetime) -> Shown:
     }
 
 
-def coming(job: Job, pauses: list[Pause], after: datetime, count: int, until: datetime | None = None) -> list[Shown]:
-    """The next `count` occurrences strictly after `after` (at most up to `until`), in UTC and in the job's zone.
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A job whose coming occurrences are asked for. `first` is the next one, if that is known already."""
+
+    job: Job
+    pauses: Sequence[Pause]
+    first: datetime | None = None
+
+
+def coming(jobs: Iterable[Planned], after: datetime, count: int, until: datetime | None = None) -> list[Shown]:
+    """The next `count` occurrences of all these jobs, strictly after `after` and at most up to `until`, by time; in UTC
+    and in the job's zone.
 
     `note` says what is unusual about the clock then; `excused` why that instant will not run, as things stand."""
-    if job.schedule is None or not count:
-        return []
-    end = min(until, after + _CENTURIES) if until is not None else after + _CENTURIES
-    instants = list(islice(job.schedule.between(after + _TICK, end), count))
-    if not instants:
-        return []
-    stretches = excuses(pauses, job.blackouts, instants[0], instants[-1])
-    return [
-        {
-            "utc": when(instant),
-            "local": instant.astimezone(job.schedule.tzinfo).isoformat(),
-            "zone": job.schedule.zone,
-            "note": note(job.schedule, instant),
-            "excused": next(
-                (
-                    f"{one.reason}: {one.detail}" if one.detail else str(one.reason)
-                    for one in stretches
-                    if one.start <= instant < one.end
-                ),
-                None,
-            ),
-        }
-        for instant in instants
-    ]
+    end = min(until or _END, after + min(_CENTURIES, _END - after))
+    streams = [_stream(one, after, end) for one in jobs]
+    in_order = merge(*streams, key=lambda one: (one[0], one[1].job.name))
+    return [_occurrence(one.job, one.pauses, instant) for instant, one in islice(in_order, count)]
+
+
+def _stream(one: Planned, after: datetime, end: datetime) -> Iterator[tuple[datetime, Planned]]:
+    """Of most of a thousand jobs only the first occurrence is looked at, which need not be computed."""
+    schedule = one.job.schedule
+    if schedule is None:
+        return
+    start = after
+    if one.first is not None and after < one.first <= end:
+        yield one.first, one
+        start = one.first
+    for instant in schedule.between(start + _TICK, end):
+        yield instant, one
+
+
+def _occurrence(job: Job, pauses: Sequence[Pause], instant: datetime) -> Shown:
+    assert job.schedule is not None
+    excuse = next(iter(excuses(pauses, job.blackouts, instant, instant)), None)
+    excused = None
+    if excuse is not None:
+        excused = f"{excuse.reason}: {excuse.detail}" if excuse.detail else str(excuse.reason)
+    return {
+        "job": job.name,
+        "utc": when(instant),
+        "local": instant.astimezone(job.schedule.tzinfo).isoformat(),
+        "zone": job.schedule.zone,
+        "note": note(job.schedule, instant),
+        "excused": excused,
+    }

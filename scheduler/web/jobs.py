@@ -25,7 +25,7 @@ from scheduler.web.inputs import (
     read_object,
     text_field,
 )
-from scheduler.web.job_json import coming, job_json
+from scheduler.web.job_json import Planned, coming, job_json
 from scheduler.web.present import Shown, page_json, waiting_json
 
 
@@ -58,7 +58,7 @@ def get_job(request: Request) -> Answer:
     shown = job_json(view, now) | {
         "definition": dict(view.definition),
         "schedule_in_words": None if job is None or job.schedule is None else explain(job.schedule),
-        "next": [] if job is None else coming(job, pauses_of(view), now, following),
+        "next": [] if job is None else coming([Planned(job, pauses_of(view))], now, following),
         "recent": [] if page is None else page_json(page, waiting)["entries"],
     }
     return Answer({"job": shown, "now": _text(backend)})
@@ -75,14 +75,12 @@ def list_next(request: Request) -> Answer:
         for name in names:
             find_job(queries, backend, name)
         views = queries.jobs(now, names=names or None)
-    found: list[Shown] = []
-    for view in views:
-        job = backend.job(view.state.name)
-        if job is None or not view.state.enabled:
-            continue
-        found += [{"job": job.name, **one} for one in coming(job, pauses_of(view), after, count, until)]
-    found.sort(key=lambda one: (one["utc"], one["job"]))
-    return Answer({"next": found[:count], "now": _text(backend)})
+    jobs = [
+        Planned(job, pauses_of(view), view.state.next_due_at if after == now else None)
+        for view in views
+        if view.state.enabled and (job := backend.job(view.state.name)) is not None
+    ]
+    return Answer({"next": coming(jobs, after, count, until), "now": _text(backend)})
 
 
 async def start_run(request: Request) -> Answer:
