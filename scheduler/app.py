@@ -174,6 +174,7 @@ class App:
             "audit": auditor.tick,
             "retention": retention.tick,
             "executors": lambda now: sum(one.tick(self._clock.monotonic()) for one in self._executors.values()),
+            "children": lambda now: self._owner.reap(),
             "metrics": self._refresh_metrics,
         }
         if self._settings.watch:
@@ -235,7 +236,7 @@ class App:
         runs = predecessors(self._store, lock.former.node)
         held = [run for own in runs.values() for run in own]
         started = {run.id: (run.started_at or run.created_at).timestamp() for run in held}
-        ended = sweep(started, since=lock.former.since, users=_users(configuration))
+        ended = sweep(started, since=lock.former.since, users=_users(configuration), cgroup=self._owner.cgroup)
         if ended:
             log.warning("left_processes_ended", count=ended)
         known: dict[tuple[str, int], Outcome] = {}

@@ -14,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from scheduler.core.children import ChildExit, ChildListener, ChildSpec
 from scheduler.core.errors import Unavailable
 from scheduler.supervisor import spec as wire_spec
+from scheduler.supervisor.cgroup import delegated
 from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.diagnose import explain
+from scheduler.supervisor.orphans import reap_orphans
 from scheduler.supervisor.spec import Event, Exited, SpawnFailed, SupervisorGone
-from scheduler.supervisor.state import StateLock
+from scheduler.supervisor.state import StateLock, read_exits
 
 _log = logging.getLogger(__name__)
 
@@ -40,12 +42,17 @@ class Owner:
         self._listeners: dict[str, tuple[wire_spec.ChildSpec, ChildListener]] = {}
         self._client: SupervisorClient | None = None
         self._closing = False
+        self.cgroup = delegated()
+        """The cgroup under which every run gets its own, if the system has handed one over."""
         # Looking at somebody's files to explain a failure may block; the reader of events must not.
         self._explaining = ThreadPoolExecutor(4, thread_name_prefix="explain")
 
     def open(self) -> None:
         """Starts the supervisor; call it from the main thread. StartError if it does not come up."""
-        self._adopt(SupervisorClient(self._node, self._lock.directory, self._hear, lock_fd=self._lock.fd).open())
+        client = SupervisorClient(
+            self._node, self._lock.directory, self._hear, lock_fd=self._lock.fd, cgroup=self.cgroup
+        )
+        self._adopt(client.open())
 
     def replace(self, node: str) -> None:
         """Ends everything that the present supervisor owns and starts another for `node`; main thread only.
@@ -54,12 +61,19 @@ class Owner:
         client = self._present()
         self._node = node
         fresh = client.replace(node=node)
+        # What the old one could not tell any more stands in its file.
+        for exited in read_exits(self._lock.directory):
+            self._hear(exited)
         with self._guard:
             lost = list(self._listeners.values())
             self._listeners.clear()
         self._adopt(fresh)
         for _, listener in lost:
             listener.lost(GONE)
+
+    def reap(self) -> int:
+        """Takes away what fell to this process and has exited, as process 1 must; the number."""
+        return reap_orphans(spare=[self._present().pid])
 
     def close(self, timeout: float = 15.0) -> bool:
         """Ends everything and the supervisor; False if it stayed."""
@@ -133,19 +147,23 @@ class Owner:
             if not self._closing:
                 self._on_gone()
         elif isinstance(event, SpawnFailed):
-            started = self._dismiss(event.run)
+            started = self._dismiss(event.run, event.attempt)
             if started is not None:
                 self._explaining.submit(_tell_failure, *started, event)
         elif isinstance(event, Exited):
-            started = self._dismiss(event.run)
+            started = self._dismiss(event.run, event.attempt)
             if event.attempt == WORKER:
                 self.settled(event.run, event.attempt)
             if started is not None:
                 started[1].exited(ChildExit(event.code, event.signal, event.why, event.left))
 
-    def _dismiss(self, run: str) -> tuple[wire_spec.ChildSpec, ChildListener] | None:
+    def _dismiss(self, run: str, attempt: int) -> tuple[wire_spec.ChildSpec, ChildListener] | None:
+        """Who waits for that attempt, no longer waiting."""
         with self._guard:
-            return self._listeners.pop(run, None)
+            started = self._listeners.get(run)
+            if started is None or started[0].attempt != attempt:
+                return None
+            return self._listeners.pop(run)
 
 
 def _tell_failure(spec: wire_spec.ChildSpec, listener: ChildListener, event: SpawnFailed) -> None:

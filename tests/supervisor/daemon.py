@@ -15,7 +15,6 @@ from typing import Any
 from scheduler.core.errors import Unavailable
 from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.orphans import reap_orphans
-from scheduler.supervisor.output import create
 from scheduler.supervisor.spec import ChildSpec, Event
 from scheduler.supervisor.state import StateLock
 
@@ -43,7 +42,7 @@ def main(folder: Path) -> None:
             spec = ChildSpec(
                 order["run"], 1, "node-1", tuple(order["argv"]), str(folder), {"PATH": os.environ["PATH"]}, 60.0
             )
-            fd = create(folder / f"{order['run']}.out")
+            fd = os.open(folder / f"{order['run']}.out", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with contextlib.suppress(Unavailable):
                 client.start(spec, output_fd=fd)
             os.close(fd)

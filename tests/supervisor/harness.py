@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from scheduler.supervisor import processes
 from scheduler.supervisor.client import SupervisorClient
-from scheduler.supervisor.output import create
 from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started
 
 NODE = "node-1"
@@ -116,7 +115,7 @@ class Harness:
 
     def start(self, run: str, *argv: str, stdin_fd: int | None = None, **more: Any) -> ChildSpec:
         spec = self.spec(run, *argv, **more)
-        fd = create(self.folder / f"{run}.out")
+        fd = os.open(self.folder / f"{run}.out", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self.client.start(spec, output_fd=fd, stdin_fd=stdin_fd)
         finally:
