@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 from contextlib import closing
+from datetime import datetime
 from importlib.metadata import version
 
 import structlog
@@ -168,19 +169,24 @@ class App:
         ticks = {
             "beats": self._beats.tick,
             "planner": self._planner.tick,
-            "worker": self._worker.tick,
             "keeper": self._keeper.tick,
             "invariants": self._invariants.tick,
             "audit": auditor.tick,
             "retention": retention.tick,
-            "executors": lambda now: sum(one.tick(self._clock.monotonic()) for one in self._executors.values()),
-            "children": lambda now: self._owner.reap(),
             "metrics": self._refresh_metrics,
         }
         if self._settings.watch:
             watch = Watch(self._file.fingerprint, lambda: self._reloader.reload(author="file watch"))
             ticks["watch"] = watch.tick
-        return {name: Loop(name, tick, self._store.now) for name, tick in ticks.items()}
+        loops = {name: Loop(name, tick, self._store.now) for name, tick in ticks.items()}
+        # Time-outs, idle workers and what has exited do not wait for a database that is away.
+        loops["worker"] = Loop("worker", self._worker.tick, self._store.now, first=self._worker.end_late)
+        loops["children"] = Loop("children", self._mind_children, self._clock.now)
+        return loops
+
+    def _mind_children(self, now: datetime) -> int:
+        idle = sum(executor.tick(self._clock.monotonic()) for executor in self._executors.values())
+        return idle + self._owner.reap()
 
     def _make_web(self) -> WebServer:
         backend = Backend(
