@@ -232,12 +232,18 @@ def test_different_reasons_are_different_entries_and_a_pause_goes_first():
 def test_excuses_are_cut_to_the_range_ascending_and_without_overlaps():
     first, last = at("2026-03-01 10:00"), at("2026-03-01 12:00")
     pauses = [pause(at("2026-03-01 11:00"), None, "b"), pause(at("2026-02-01"), at("2026-03-01 10:10"), "a")]
-    found = excuses(pauses, [recurring("*/30 * * * *", 15 * MINUTE)], first, last)
+    blackouts = [
+        fixed(at("2026-03-01 10:20"), at("2026-03-01 10:40")),
+        recurring("*/30 * * * *", 15 * MINUTE),
+        fixed(at("2026-03-01 10:25"), at("2026-03-01 10:35"), "inside"),
+    ]
+    found = excuses(pauses, blackouts, first, last)
 
     assert [(one.start, one.end, one.detail) for one in found] == [
         (first, at("2026-03-01 10:10"), "a"),
         (at("2026-03-01 10:10"), at("2026-03-01 10:15"), "recurring"),
-        (at("2026-03-01 10:30"), at("2026-03-01 10:45"), "recurring"),
+        (at("2026-03-01 10:20"), at("2026-03-01 10:40"), "fixed"),
+        (at("2026-03-01 10:40"), at("2026-03-01 10:45"), "recurring"),
         (at("2026-03-01 11:00"), last + TICK, "b"),
     ]
 
