@@ -171,7 +171,10 @@ class Worker:
         if not isinstance(launch, Launch):
             return launch
         live.executor.start(launch, lambda outcome: self._done(live, outcome))
-        self._bus.publish("run.started", run=run.id, job=run.job, attempt=run.attempt)
+        delay = None
+        if run.scheduled_for is not None and run.attempt == 1:
+            delay = (self._clock.now() - run.scheduled_for).total_seconds()
+        self._bus.publish("run.started", run=run.id, job=run.job, attempt=run.attempt, delay=delay)
         return None
 
     def _done(self, live: Live, outcome: Outcome) -> None:
