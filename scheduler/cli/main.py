@@ -164,4 +164,14 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except Exception as error:
+        if os.environ.get("SCHEDCTL_DEBUG"):
+            raise
+        sys.stderr.write(
+            f"schedctl: internal error: {type(error).__name__}: {error}\n"
+            "hint: please report it, with what SCHEDCTL_DEBUG=1 shows\n"
+        )
+        code = BAD
+    sys.exit(code)

@@ -24,7 +24,7 @@ _TITLES = {
     503: "unavailable",
 }
 RETRY_AFTER = "2"
-"""Seconds after which a 503 is worth another try."""
+"""Seconds after which it is worth asking again."""
 
 
 class Answer(Response):

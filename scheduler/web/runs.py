@@ -13,7 +13,7 @@ from starlette.routing import Route
 from scheduler.core.errors import InvalidInput, NotFound
 from scheduler.core.model import Output, Run, Status
 from scheduler.core.queries import RunDetail, RunFilter
-from scheduler.web.answers import Answer
+from scheduler.web.answers import RETRY_AFTER, Answer
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.inputs import (
     author_of,
@@ -60,6 +60,13 @@ async def get_run(request: Request) -> Answer:
     if wait and not detail.run.status.final:
         detail = await _wait(backend, request.app.state.watch, detail.run.id, wait)
     return Answer(detail_json(detail))
+
+
+def get_status(request: Request) -> Answer:
+    """Only what somebody who polls wants to know; `Retry-After` says when to ask again."""
+    run = _load(backend_of(request), plain_name(request.path_params["run"])).run
+    shown = {"status": str(run.status), "progress": run.progress, "message": run.message}
+    return Answer(shown, headers={} if run.status.final else {"Retry-After": RETRY_AFTER})
 
 
 async def _wait(backend: Backend, watch: RunWatch, run: str, seconds: int) -> RunDetail:
@@ -175,6 +182,7 @@ def _status(word: str) -> Status:
 routes = [
     Route("/v1/runs", list_runs, methods=["GET"]),
     Route("/v1/runs/{run}", get_run, methods=["GET"]),
+    Route("/v1/runs/{run}/status", get_status, methods=["GET"]),
     Route("/v1/runs/{run}/log", get_log, methods=["GET"]),
     Route("/v1/runs/{run}/cancel", cancel_run, methods=["POST"]),
     Route("/v1/runs/{run}/retry", retry_run, methods=["POST"]),

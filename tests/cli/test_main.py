@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.cli.daemon import places
-from scheduler.cli.main import ALIASES, VERBS, program
+from scheduler.cli.main import ALIASES, VERBS, main, program
 from tests.cli.typed import Typist
 from tests.faces import Served
 
@@ -166,3 +166,20 @@ def test_the_program_can_be_walked_by_click() -> None:
     context = click.Context(program)
     assert program.list_commands(context) == VERBS
     assert program.get_command(context, "nope") is None
+
+
+def test_a_fault_of_the_program_itself_is_one_clear_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(arguments: object) -> int:
+        raise RuntimeError("oops")
+
+    monkeypatch.setattr("scheduler.cli.main.run", broken)
+    monkeypatch.delenv("SCHEDCTL_DEBUG", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("schedctl: internal error: RuntimeError: oops\n")
+    monkeypatch.setenv("SCHEDCTL_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        main()

@@ -122,3 +122,12 @@ def test_cancel_and_retry(acting: Client, faces: Faces) -> None:
     assert again.status_code == 202
     assert again.json()["retry_of"] == run
     assert acting.get(f"/v1/runs/{run}").json()["retried_by"] == [again.json()["run_id"]]
+
+
+def test_who_polls_is_told_when_to_ask_again(acting: Client, faces: Faces) -> None:
+    run = start(acting)
+    answer = acting.get(f"/v1/runs/{run}/status")
+    assert answer.json() == {"status": "PENDING", "progress": None, "message": None}
+    assert answer.headers["retry-after"] == "2"
+    acting.post(f"/v1/runs/{run}/cancel")
+    assert "retry-after" not in acting.get(f"/v1/runs/{run}/status").headers

@@ -53,7 +53,10 @@ def _row(one: Shown) -> list[str]:
 
 def _details(surface: Surface, report: Shown) -> None:
     for one in report["jobs"]:
-        for word, instants in (("unaccounted", one["unaccounted"]), ("recorded twice, or not in the schedule", one["surplus"])):
+        for word, instants in (
+            ("unaccounted", one["unaccounted"]),
+            ("twice, or not in the schedule", one["surplus"]),
+        ):
             for instant in instants:
                 surface.out(f"{one['job']}: {instant} {word}")
         for reason in one["not_recomputable"]:

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scheduler.core.model import Output
+from scheduler.web.answers import Answer
+from scheduler.web.attention import last_line
+from tests.faces import Faces
+from tests.web.client import Client
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "line"),
+    [
+        (b"", b"", None),
+        (b"one\ntwo\n", b"", "two"),
+        (b"one\n\n  \n", b"", "one"),
+        (b"one", b"last\n", "last"),
+        (b"\xff\xfe broken\n", b"", "\ufffd\ufffd broken"),
+        (b"\x1b[31mred\x1b[0m\n", b"", "[31mred [0m"),
+        (b"a" * 10_000, b"", "a" * 300),
+        (b"dos\r\n", b"", "dos"),
+    ],
+)
+def test_the_last_line_that_says_something(head: bytes, tail: bytes, line: str | None) -> None:
+    assert last_line(Output("r", 1, head, tail, 0, True)) == line
+
+
+def test_no_output_has_no_last_line() -> None:
+    assert last_line(None) is None
+
+
+def test_an_answer_carries_any_text() -> None:
+    for text in ("日本", "\ud800", "\x00", "a" * 100_000):
+        assert json.loads(bytes(Answer({"text": text}).body)) == {"text": text}
+
+
+def test_a_disabled_job_is_nothing_to_worry_about(acting: Client, faces: Faces) -> None:
+    faces.rig.clock.turn(days=2)
+    faces.rig.tick()
+    kinds = {one["job"]: one["kind"] for one in acting.get("/v1/status").json()["problems"]}
+    assert "quiet" not in kinds
+
+
+def test_a_job_that_could_not_be_planned_raises_its_alarm(acting: Client, faces: Faces) -> None:
+    with faces.rig.store.begin() as tx:
+        tx.jobs.set_alarm("report", "planning failed: oops", enabled=False)
+    (problem,) = acting.get("/v1/status").json()["problems"]
+    assert (problem["kind"], problem["what"]) == ("alarm", "planning failed: oops")
+    assert problem["command"] == "schedctl describe report"
+
+
+def test_a_late_job_is_told_from_a_missed_one(acting: Client, faces: Faces) -> None:
+    faces.rig.tick(minutes=1)
+    faces.rig.clock.turn(minutes=12)
+    (problem,) = acting.get("/v1/status").json()["problems"]
+    assert (problem["kind"], problem["what"]) == ("late", "no success by its deadline; still running")
+
+
+def test_a_run_that_waits_long_in_its_queue(acting: Client, faces: Faces) -> None:
+    acting.post("/v1/jobs/ticket/runs", json={"payload": 1})
+    faces.rig.clock.turn(minutes=6)
+    problems = acting.get("/v1/status").json()["problems"]
+    assert [one["what"] for one in problems if one["kind"] == "queue"] == [
+        "queue default: 1 ready, none of them started for long"
+    ]
