@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 TESTED = [
     "test_policy.py",
     "test_policy_cases.py",
+    "test_policy_overlap.py",
     "test_deadline.py",
     "test_lifecycle.py",
     "test_schedule_cases.py",
