@@ -12,6 +12,7 @@ from tests.databases import (  # noqa: F401
     Place,
     empty_postgres_url,
     place,
+    postgres_database,
     postgres_place,
     postgres_server,
     sqlite_place,
