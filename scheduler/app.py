@@ -42,7 +42,7 @@ from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 from scheduler.executors.registry import create_executors
 from scheduler.files import JobsFile
-from scheduler.observe.logs import configure_logs
+from scheduler.observe.logs import configure_logs, log_notices
 from scheduler.observe.metrics import Metrics
 from scheduler.settings import Settings
 from scheduler.store.store import SqlStore, open_store
@@ -78,6 +78,7 @@ class App:
         """From the lock on the state directory to the end of the drain."""
         settings = self._settings
         configure_logs(settings.log_format)
+        log_notices(self._bus)
         configuration = self._file.load()
         lock = StateLock.acquire(settings.state_dir, say=lambda text: log.warning("state_directory_held", detail=text))
         try:

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable, MutableMapping
 from datetime import datetime
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.stamp import to_text
 
-_WARNINGS = frozenset(
+_WARNINGS = frozenset({"run.lost", "database.lost", "queue.saturated"})
+_QUIET = frozenset({"run.planned", "run.claimed", "run.started"})
+"""What happens for every run before its end: said only at level debug."""
+_SAID_ALREADY = frozenset(
     {
-        "run.lost",
-        "job.disabled",
-        "config.rejected",
-        "node.dead",
         "clock.stepped",
-        "database.lost",
+        "config.loaded",
+        "config.rejected",
+        "invariant.broken",
+        "job.disabled",
+        "node.dead",
+        "node.started",
         "supervisor.gone",
-        "queue.saturated",
     }
 )
-_QUIET = frozenset({"run.planned", "run.claimed"})
-"""What happens for every run before it starts: said only at level debug."""
+"""Whoever publishes these logs them as well, with more to tell than a notice carries."""
 
 
 def configure_logs(style: str, stream: TextIO | None = None, level: int = logging.INFO) -> None:
     """`console`, `json`, or `auto`: console on a terminal, else JSON. Libraries that use `logging` come out alike, from
     warnings on. Values are written as they are: whoever logs keeps secrets out."""
-    stream = stream or sys.stderr
+    stream = cast(TextIO, _Steady(stream or sys.stderr))
     console = style == "console" or (style == "auto" and stream.isatty())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -65,13 +68,35 @@ def configure_logs(style: str, stream: TextIO | None = None, level: int = loggin
     root.setLevel(logging.WARNING)
 
 
+class _Steady:
+    """A stream that loses lines rather than raising: a full disk or a reader that has gone must not stop the work that
+    the lines are about."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
 def log_notices(bus: Bus) -> Callable[[], None]:
-    """Writes every notice on the bus as an event of its name: `run.settled` is `run_settled`.
+    """Writes the notices on the bus as events of their names: `run.settled` is `run_settled`.
 
     The returned function ends that."""
     log = structlog.get_logger("notices")
 
     def hear(notice: Notice) -> None:
+        if notice.name in _SAID_ALREADY:
+            return
         event, fields = notice.name.replace(".", "_"), _renamed(notice)
         log.log(_level(notice), event, **fields)
 
@@ -83,8 +108,6 @@ def _level(notice: Notice) -> int:
         return logging.DEBUG
     if notice.name in _WARNINGS or str(notice.fields.get("status")) == "FAILED":
         return logging.WARNING
-    if notice.name == "invariant.broken":
-        return logging.ERROR
     return logging.INFO
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -91,7 +92,6 @@ def test_configuring_twice_logs_once() -> None:
         ("run.settled", {"run": "r", "job": "a", "status": "COMPLETED"}, "info"),
         ("run.settled", {"run": "r", "job": "a", "status": "FAILED", "reason": "exit"}, "warning"),
         ("run.lost", {"run": "r", "job": "a"}, "warning"),
-        ("invariant.broken", {"invariant": "overdue"}, "error"),
         ("job.paused", {"job": "a", "until": None}, "info"),
     ],
 )
@@ -111,10 +111,21 @@ def test_notices_are_events_of_their_names(name: str, fields: dict[str, Any], le
     assert len(lines(stream)) == 1
 
 
-def test_what_every_run_does_before_it_starts_is_not_said() -> None:
+def test_what_is_said_elsewhere_or_happens_to_every_run_is_not_said() -> None:
     stream = io.StringIO()
     configure_logs("json", stream)
     bus = Bus()
     log_notices(bus)
     bus.publish("run.claimed", run="r", job="a")
+    bus.publish("config.loaded", generation=1)
     assert stream.getvalue() == ""
+
+
+def test_a_log_that_cannot_be_written_stops_nobody() -> None:
+    with open("/dev/full", "w") as stream:
+        configure_logs("json", stream)
+        structlog.get_logger("engine").error("lost", text="\ud800")
+        logging.getLogger("uvicorn.error").error("lost, too")
+        configure_logs("json", io.StringIO())
+        with contextlib.suppress(OSError):
+            stream.close()
