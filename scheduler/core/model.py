@@ -57,7 +57,7 @@ class SkipReason(StrEnum):
 
 
 class FailReason(StrEnum):
-    """Why an attempt did not succeed; JOB_REMOVED only for runs that never started."""
+    """Why an attempt did not succeed; JOB_REMOVED for runs whose job was removed while they waited."""
 
     EXIT = "exit"
     SIGNAL = "signal"
@@ -366,7 +366,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of a run. `outcome` is None while it runs, else `completed`, `canceled` or a FailReason."""
+    """One try of a run. `outcome` is None while it runs, else `completed`, `canceled`, `snoozed` or a FailReason."""
 
     run: str
     number: int

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from scheduler.core.deadline import deadline
 from scheduler.core.model import Job
 from scheduler.core.ports import Transaction
+
+_TICK = timedelta(microseconds=1)
 
 
 def refresh_deadlines(tx: Transaction, jobs: Sequence[Job], now: datetime) -> None:
@@ -40,7 +42,7 @@ def _excused(
     for skip, began in tx.ledger.overlaps(behind):
         until = began + grace[skip.job]
         if skip.first < until:
-            excused.setdefault(skip.job, []).append((skip.first, min(skip.last, until)))
+            excused.setdefault(skip.job, []).append((skip.first, min(skip.last, until - _TICK)))
     return excused
 
 
