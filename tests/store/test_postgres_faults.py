@@ -74,14 +74,16 @@ def test_a_connection_that_breaks_and_the_next_that_works(store: SqlStore, postg
         assert queries.queues()[0].ready == 1
 
 
-def test_a_standby(store: SqlStore, postgres_place: Place) -> None:
+def test_a_standby(fresh_postgres_place: Place) -> None:
+    store = fresh_postgres_place.open()
     set_up(store)
     store.close()
-    with psycopg.connect(postgres_place.url, autocommit=True) as other:
+    with psycopg.connect(fresh_postgres_place.url, autocommit=True) as other:
         name = other.info.dbname
         other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")  # type: ignore[call-overload]
     with pytest.raises(Unavailable, match="read-only standby"):
         add(store, new_run("job"))
+    store.close()
 
 
 def test_nothing_is_prepared_on_the_server(store: SqlStore) -> None:

@@ -88,18 +88,18 @@ def _from_the_future(store: SqlStore, oldest: str) -> None:
     store.close()
 
 
-def test_a_newer_schema_that_allows_this_release(place: Place) -> None:
-    _from_the_future(place.open(), "0.1.0")
-    store = place.open()
+def test_a_newer_schema_that_allows_this_release(fresh_place: Place) -> None:
+    _from_the_future(fresh_place.open(), "0.1.0")
+    store = fresh_place.open()
     assert store.db_status().revision == "9999"
     store.close()
 
 
-def test_a_newer_schema_that_needs_a_newer_release(place: Place) -> None:
-    _from_the_future(place.open(), "0.10.0")
+def test_a_newer_schema_that_needs_a_newer_release(fresh_place: Place) -> None:
+    _from_the_future(fresh_place.open(), "0.10.0")
     with pytest.raises(StartError, match=r"needs schedulerd 0\.10\.0 or newer, this is 0\.1\.0"):
-        place.open()
-    open_store(place.url, place.state_dir, release="0.10.0.dev1").close()
+        fresh_place.open()
+    open_store(fresh_place.url, fresh_place.state_dir, release="0.10.0.dev1").close()
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense"])
