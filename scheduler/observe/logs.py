@@ -52,7 +52,7 @@ def configure_logs(style: str, stream: TextIO | None = None, level: int = loggin
             )
         ]
     else:
-        ending = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        ending = [structlog.processors.format_exc_info, _in_order, structlog.processors.JSONRenderer(default=str)]
     structlog.configure(
         processors=[*shared, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -122,6 +122,12 @@ def _instants(logger: Any, method: str, event: MutableMapping[str, Any]) -> Muta
         if isinstance(value, datetime) and value.tzinfo is not None:
             event[name] = to_text(value)
     return event
+
+
+def _in_order(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """When, how bad and what come first: a line is read by people, too."""
+    first = {name: event[name] for name in ("timestamp", "level", "event") if name in event}
+    return {**first, **event}
 
 
 def _no_internals(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

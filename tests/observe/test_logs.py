@@ -38,6 +38,7 @@ def test_json_lines() -> None:
     assert (line["event"], line["level"], line["job_name"]) == ("run_settled", "info", "a")
     assert line["at"] == "2026-03-02T08:00:00Z"
     assert line["timestamp"].endswith("Z")
+    assert list(line)[:3] == ["timestamp", "level", "event"]
 
 
 def test_exceptions_are_told_without_local_variables() -> None:
