@@ -1,0 +1,191 @@
+"""The planner among faults: bad jobs, other planners, a database that breaks."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from scheduler.core import policy
+from scheduler.core.errors import Unavailable
+from scheduler.core.model import Job
+from scheduler.core.policy import Plan
+from scheduler.core.ports import Due
+from scheduler.engine import planner
+from scheduler.store.store import SqlStore
+from tests.engine.checker import faults
+from tests.engine.rig import START, Rig, at, instants, jobs
+
+MINUTELY = {"schedule": "* * * * *"}
+
+
+def break_policy(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def plan(job: Job, due: Due, now: datetime) -> Plan:
+        if job.name == name:
+            raise ZeroDivisionError("division by zero")
+        return policy.plan(job, due, now)
+
+    monkeypatch.setattr(planner, "plan", plan)
+
+
+def test_a_job_whose_planning_raises_is_disabled_with_an_alarm_and_the_others_go_on(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "bad": MINUTELY, "c": MINUTELY}))
+    break_policy(monkeypatch, "bad")
+    rig.tick(minutes=1)
+    assert sorted(run.job for run in rig.runs()) == ["a", "c"]
+    assert len(rig.executor.live) == 2
+    state = rig.state("bad")
+    assert (state.enabled, state.next_due_at) == (False, at(8, 1))
+    assert state.alarm == "planning failed: ZeroDivisionError: division by zero"
+    (notice,) = rig.named("job.disabled")
+    assert notice["job"] == "bad"
+    rig.finish()
+    rig.tick(minutes=1)
+    assert len(rig.runs()) == 4
+    assert len(rig.named("job.disabled")) == 1
+    monkeypatch.undo()
+    rig.reload(rig.text)
+    rig.tick()
+    assert instants(rig.runs("bad")) == [at(8, 2)]
+    assert rig.skipped("bad") == [("missed", at(8, 1), at(8, 1), 1)]
+
+
+def test_an_insert_that_fails_disables_its_job_only(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "bad": MINUTELY}))
+    written = planner.write_entries
+
+    def write(tx: Any, plans: list[tuple[Job, Plan]], now: datetime) -> None:
+        written(tx, plans, now)
+        if any(job.name == "bad" for job, _ in plans):
+            tx.runs.insert([planner.occurrence(None, None, now)])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(planner, "write_entries", write)
+    rig.tick(minutes=1)
+    assert [run.job for run in rig.runs()] == ["a"]
+    assert rig.state("bad").alarm is not None
+
+
+def test_a_broken_claim_costs_no_job_its_schedule(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning is done again without it, and the worker claims later."""
+    rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
+    monkeypatch.setattr(rig.planner, "_claim", lambda: 1 / 0)
+    rig.turn(minutes=1)
+    rig.planner.tick(rig.store.now())
+    assert rig.statuses() == ["PENDING"] * 2
+    assert rig.named("job.disabled") == []
+    rig.worker.tick(rig.store.now())
+    assert rig.statuses() == ["RUNNING"] * 2
+
+
+def test_a_job_that_was_changed_meanwhile_is_not_planned_alone(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "bad": MINUTELY}))
+    break_policy(monkeypatch, "bad")
+    alone = rig.planner._plan_one_by_one
+
+    def changed_first(now: datetime) -> int:
+        with rig.store.begin() as tx:
+            state = tx.jobs.states(["a"])["a"]
+            tx.jobs.put([(planner.replace(state, generation=2), {})])
+        return alone(now)
+
+    monkeypatch.setattr(rig.planner, "_plan_one_by_one", changed_first)
+    rig.turn(minutes=1)
+    rig.planner.tick(rig.store.now())
+    assert rig.runs("a") == []
+    assert rig.state("a").next_due_at == at(8, 1)
+
+
+@pytest.mark.parametrize("fault", ["away", "broken_commits"])
+def test_what_a_database_outage_delays_is_not_lost(store: SqlStore, fault: str) -> None:
+    rig = Rig(store, jobs({"a": {**MINUTELY, "catch_up": "all"}}))
+    rig.turn(minutes=1)
+    setattr(rig.store, fault, 1)
+    with pytest.raises(Unavailable):
+        rig.planner.tick(rig.store.now())
+    setattr(rig.store, fault, 0)
+    assert rig.named("run.planned") == []
+    assert rig.named("job.disabled") == []
+    rig.tick(minutes=4)
+    for _ in range(5):
+        rig.finish()
+    assert instants(rig.runs("a")) == [at(8, minute) for minute in (1, 2, 3, 4, 5)]
+    assert rig.statuses("a") == ["COMPLETED"] * 5
+
+
+def test_two_planners_at_once_never_double(postgres: SqlStore) -> None:
+    """D10: real threads on one database; each instant has one entry, and nobody fails."""
+    names = [f"j{number}" for number in range(20)]
+    text = jobs({name: {"schedule": "* * * * * *", "overlap": "allow"} for name in names})
+    one = Rig(postgres, text)
+    two = Rig(postgres, text, one.clock, start=False)
+    two.reloader.start(two.load(), author="start", node=two.node)
+    two.register()
+    errors: list[BaseException] = []
+
+    def plan(rig: Rig, now: datetime, gate: threading.Barrier) -> None:
+        try:
+            gate.wait(20)
+            rig.planner.tick(now)
+        except BaseException as error:
+            errors.append(error)
+
+    for _ in range(10):
+        now = one.clock.turn(seconds=1)
+        gate = threading.Barrier(2)
+        threads = [threading.Thread(target=plan, args=(rig, now, gate)) for rig in (one, two)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        for rig in (one, two):
+            rig.tick()
+            rig.finish()
+    assert errors == []
+    for name in names:
+        assert list(faults(one.store, name, "* * * * * *", START, one.clock.now())) == []
+    started = [launch.run.id for rig in (one, two) for launch in rig.executor.started]
+    assert len(started) == len(set(started)) == 200
+
+
+def test_a_reload_beside_planners_loses_and_doubles_nothing(postgres: SqlStore) -> None:
+    entries = {f"j{number}": {"schedule": "* * * * * *", "overlap": "allow"} for number in range(10)}
+    one = Rig(postgres, jobs(entries))
+    stop = threading.Event()
+    errors: list[BaseException] = []
+    lock = threading.Lock()
+
+    def plan() -> None:
+        while not stop.is_set():
+            try:
+                with lock:
+                    now = one.clock.turn(seconds=0.25)
+                one.planner.tick(now)
+                one.keeper.tick(now)
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    thread = threading.Thread(target=plan)
+    thread.start()
+    for turn in range(15):
+        changed = {
+            "j1": {**entries["j1"], "priority": turn},
+            "j2": {**entries["j2"], "schedule": f"*/{1 + turn % 2} * * * * *"},
+        }
+        one.reload(jobs({**entries, **changed}))
+    stop.set()
+    thread.join(20)
+    one.tick()
+    assert errors == []
+    for name in entries:
+        if name != "j2":
+            assert list(faults(one.store, name, "* * * * * *", START, one.clock.now())) == []
+    one.turn(minutes=2)
+    one.tick()
+    assert one.audit(START).clean
