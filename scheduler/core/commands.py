@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from scheduler.core.model import Json, Pause, Run
+from scheduler.core.model import Cause, Json, Pause, Run
 
 
 class IfBusy(StrEnum):
@@ -80,13 +80,15 @@ class Commands(Protocol):
         job: str,
         *,
         author: str,
+        cause: Cause = Cause.MANUAL,
         reason: str = "",
         payload: Json = None,
         has_payload: bool = False,
         if_busy: IfBusy = IfBusy.REFUSE,
         key: str | None = None,
     ) -> tuple[Run, bool]:
-        """One run, now, whatever the schedule, pauses and `enabled` say; and whether it is new.
+        """One run, now, whatever the schedule says; and whether it is new. `cause` MANUAL: a person wants it, so pauses
+        and `enabled` do not hold it up; API: a program asks, and it waits while the job is paused.
 
         Without payload it is refused (naming the run) while the job has an unfinished run, unless `if_busy` says
         otherwise. `key` (an Idempotency-Key): a second call with it gives the same run, with another payload Refused.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from scheduler.core.commands import AuditReport, IfBusy, Reloaded
@@ -44,6 +45,7 @@ class Desk:
         job: str,
         *,
         author: str,
+        cause: Cause = Cause.MANUAL,
         reason: str = "",
         payload: Json = None,
         has_payload: bool = False,
@@ -67,7 +69,13 @@ class Desk:
                 )
             if if_busy is IfBusy.REPLACE:
                 tx.runs.request_cancel([one.run for one in unfinished], f"replaced by {author}", now)
-            new = _manual(definition, author, reason, payload, has_payload=has_payload, key=key, now=now)
+            new = replace(
+                _asked_for(definition, cause, key, now),
+                payload=payload,
+                has_payload=has_payload,
+                note=reason,
+                author=author,
+            )
             tx.runs.insert([new])
             run = _stored(tx, new.id)
         self._wake()
@@ -207,21 +215,15 @@ def _same_request(known: Run, payload: Json, *, has_payload: bool) -> Run:
     return known
 
 
-def _manual(
-    job: Job, author: str, reason: str, payload: Json, *, has_payload: bool, key: str | None, now: datetime
-) -> NewRun:
+def _asked_for(job: Job, cause: Cause, key: str | None, now: datetime) -> NewRun:
     identity = new_id()
     return NewRun(
         id=identity,
         job=job.name,
         key=f"api:{key}" if key is not None else identity,
-        cause=Cause.MANUAL if key is None else Cause.API,
+        cause=cause,
         created_at=now,
         queue=job.queue,
         priority=job.priority,
         lock=job.lock,
-        payload=payload,
-        has_payload=has_payload,
-        note=reason,
-        author=author,
     )

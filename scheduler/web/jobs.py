@@ -11,7 +11,7 @@ from starlette.routing import Route
 from scheduler.core.commands import IfBusy
 from scheduler.core.errors import InvalidInput, NotFound
 from scheduler.core.explain import explain
-from scheduler.core.model import Pause, Run, Status
+from scheduler.core.model import Cause, Pause, Run, Status
 from scheduler.core.queries import JobView, Queries, RunFilter
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
@@ -88,11 +88,14 @@ async def start_run(request: Request) -> Answer:
     none."""
     backend = backend_of(request)
     name = plain_name(request.path_params["name"])
-    body = await read_object(request, ("payload", "reason", "if_busy"))
+    body = await read_object(request, ("payload", "reason", "if_busy", "cause"))
     try:
         if_busy = IfBusy(text_field(body, "if_busy") or "refuse")
     except ValueError:
         raise InvalidInput("`if_busy` must be refuse, queue or replace") from None
+    cause = text_field(body, "cause") or "api"
+    if cause not in ("api", "manual"):
+        raise InvalidInput("`cause` must be api or manual")
     key = request.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= 255 and key.isprintable()):
         raise InvalidInput("`Idempotency-Key` must have 1 to 255 printable characters")
@@ -101,6 +104,7 @@ async def start_run(request: Request) -> Answer:
         run, new = backend.commands.run_now(
             name,
             author=author_of(request),
+            cause=Cause(cause),
             reason=text_field(body, "reason"),
             payload=body.get("payload"),
             has_payload=body.get("payload") is not None,

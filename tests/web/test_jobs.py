@@ -85,7 +85,7 @@ def test_a_run_is_accepted_with_its_place(acting: Client, faces: Faces) -> None:
     run = acting.get(made["status_url"]).json()
     assert run["payload"] == {"order": 17}
     assert run["note"] == "by hand"
-    assert run["cause"] == "manual"
+    assert run["cause"] == "api"
     assert run["author"] == "ana"
 
 

@@ -51,7 +51,7 @@ def run_now(
 
     Refused (exit 5) while the job has an unfinished run, unless --queue, --replace or --payload is given."""
     deadline = _deadline(timeout)
-    body: dict[str, Any] = {"reason": reason}
+    body: dict[str, Any] = {"reason": reason, "cause": "manual"}
     if if_busy:
         body["if_busy"] = if_busy
     if payload is not None:
