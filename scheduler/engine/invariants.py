@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from scheduler.core.model import Node
 from scheduler.core.ports import Bus, Store
 from scheduler.core.queries import Gauges, QueueView, Readable
 
@@ -24,6 +25,7 @@ class Invariants:
         self._readable = readable
         self._bus = bus
         self._last: datetime | None = None
+        self._standing: dict[str, datetime] = {}
         self.broken: Mapping[str, str] = {}
 
     def tick(self, now: datetime) -> int:
@@ -35,7 +37,9 @@ class Invariants:
             gauges = queries.gauges(now)
         with self._store.read() as tx:
             orphans = tx.runs.orphaned(1)
-        found = judge(gauges, now, orphan=orphans[0].id if orphans else None)
+        self._standing = {name: self._standing.get(name, now) for name in standing(gauges)}
+        stuck = [name for name, since in self._standing.items() if now - since > OVERDUE]
+        found = judge(gauges, now, orphans[0].id if orphans else None, stuck)
         for name in found.keys() - self.broken.keys():
             log.error("invariant_broken", invariant=name, detail=found[name])
             self._bus.publish("invariant.broken", invariant=name, detail=found[name])
@@ -45,8 +49,8 @@ class Invariants:
         return len(found)
 
 
-def judge(gauges: Gauges, now: datetime, orphan: str | None) -> dict[str, str]:
-    """The broken invariants, by name, with one sentence each."""
+def judge(gauges: Gauges, now: datetime, orphan: str | None, stuck: list[str]) -> dict[str, str]:
+    """The broken invariants, by name, with one sentence each. `stuck`: queues that have been standing for too long."""
     found: dict[str, str] = {}
     overdue = [
         job.state.name
@@ -63,7 +67,6 @@ def judge(gauges: Gauges, now: datetime, orphan: str | None) -> dict[str, str]:
     unserved = [q.queue.name for q in gauges.queues if q.ready and not served_by_all and q.queue.name not in served]
     if unserved:
         found["unserved_queue"] = f"no node serves queue {_some(unserved)}, and runs wait in it"
-    stuck = [view.queue.name for view in gauges.queues if _stuck(view, now)]
     if stuck and "unserved_queue" not in found:
         found["stuck_queue"] = f"runs wait in queue {_some(stuck)} although it has room"
     generations = {node.generation for node in live}
@@ -72,9 +75,20 @@ def judge(gauges: Gauges, now: datetime, orphan: str | None) -> dict[str, str]:
     return found
 
 
-def _stuck(view: QueueView, now: datetime) -> bool:
+def standing(gauges: Gauges) -> list[str]:
+    """Queues in which runs are ready although the queue and a node that serves it have room. At one look that is
+    nothing: a run whose lock or time has come is ready until the next claim."""
+    free = [view.node for view in gauges.nodes if view.node.state == "live" and view.running < view.node.slots]
+    return [view.queue.name for view in gauges.queues if _has_room(view) and _serves(free, view.queue.name)]
+
+
+def _has_room(view: QueueView) -> bool:
     room = view.queue.concurrency is None or view.running < view.queue.concurrency
-    return room and view.queue.rate is None and view.oldest is not None and now - view.oldest > OVERDUE
+    return room and view.queue.rate is None and view.ready > 0
+
+
+def _serves(nodes: list[Node], queue: str) -> bool:
+    return any(node.queues is None or queue in node.queues for node in nodes)
 
 
 def _settled(started_at: datetime, now: datetime) -> bool:

@@ -48,9 +48,10 @@ def close_orphans(
                 settle(run, known.get((run.id, run.attempt), LOST), in_force.job(run.job), now, 0.0) for run in orphans
             ]
             after = settle_all(tx, in_force, decided, now, orphans=True)
-        nodes = {run.id: run.node for run in orphans}
+        before = {run.id: run for run in orphans}
         for run in after:
-            _announce(bus, run, nodes[run.id], lost=(run.id, run.attempt) not in known)
+            former = before[run.id]
+            _announce(bus, run, former, lost=(run.id, former.attempt) not in known)
         closed += len(after)
         if not after or len(orphans) < BATCH:
             return closed
@@ -65,17 +66,17 @@ def _judgeable(tx: Transaction, in_force: InForce, orphans: list[Run]) -> list[R
     return [run for run in orphans if run.job not in present]
 
 
-def _announce(bus: Bus, run: Run, node: str | None, *, lost: bool) -> None:
+def _announce(bus: Bus, run: Run, former: Run, *, lost: bool) -> None:
     if lost:
         log.warning(
             "run_lost",
             job_name=run.job,
             run_id=run.id,
-            attempt=run.attempt,
-            node=node,
+            attempt=former.attempt,
+            node=former.node,
             status=str(run.status),
         )
-        bus.publish("run.lost", run=run.id, job=run.job, attempt=run.attempt, node=node)
+        bus.publish("run.lost", run=run.id, job=run.job, attempt=former.attempt, node=former.node)
     bus.publish(
         "run.settled",
         run=run.id,

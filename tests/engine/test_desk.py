@@ -95,17 +95,18 @@ def test_queue_and_replace(store: SqlStore) -> None:
 def test_an_idempotency_key_names_one_request(store: SqlStore, payload: object) -> None:
     """A payload of null is a payload, too."""
     rig = Rig(store, jobs({"a": {}, "b": {}}))
-    first, new = rig.desk.run_now("a", author="me", payload=payload, has_payload=True, key="k")
-    again, newer = rig.desk.run_now("a", author="me", payload=payload, has_payload=True, key="k")
+    first, new = rig.desk.run_now("a", author="me", cause=Cause.API, payload=payload, has_payload=True, key="k")
+    again, newer = rig.desk.run_now("a", author="me", cause=Cause.API, payload=payload, has_payload=True, key="k")
     assert (new, newer, again.id, first.cause) == (True, False, first.id, Cause.API)
     assert first.has_payload
     for other in ({"payload": {"n": 2}, "has_payload": True}, {}):
         with pytest.raises(Refused, match="belongs to run"):
             rig.desk.run_now("a", author="me", key="k", **other)  # type: ignore[arg-type]
-    assert rig.desk.run_now("b", author="me", payload=payload, has_payload=True, key="k")[1]
+    assert rig.desk.run_now("b", author="me", cause=Cause.API, payload=payload, has_payload=True, key="k")[1]
     rig.tick()
     rig.finish()
-    assert rig.desk.run_now("a", author="me", payload=payload, has_payload=True, key="k") == (rig.run(first.id), False)
+    repeated = rig.desk.run_now("a", author="me", cause=Cause.API, payload=payload, has_payload=True, key="k")
+    assert repeated == (rig.run(first.id), False)
 
 
 def test_unknown_jobs_and_runs_are_named_with_what_is_close(sqlite: SqlStore) -> None:

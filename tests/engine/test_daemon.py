@@ -1,0 +1,140 @@
+"""The host of the loops: prompt, complete, and not led astray by a clock that is set."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.engine.clock import SystemClock
+from scheduler.engine.daemon import Daemon
+from scheduler.engine.loop import Loop
+from tests.engine.doubles import TurnedClock
+
+PATIENCE = 20.0
+
+
+class Counted:
+    """A tick that can be waited for."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.times: list[float] = []
+
+    def __call__(self, now: datetime) -> int:
+        with self.changed:
+            self.times.append(time.monotonic())
+            self.changed.notify_all()
+        return 1
+
+    def reaches(self, count: int, within: float = PATIENCE) -> bool:
+        with self.changed:
+            return self.changed.wait_for(lambda: len(self.times) >= count, within)
+
+
+class Host:
+    def __init__(self, clock: SystemClock | TurnedClock, next_due: Callable[[], datetime | None]) -> None:
+        self.ticks = {name: Counted() for name in ("planner", "worker", "keeper")}
+        loops = {name: Loop(name, tick, lambda: datetime.now(UTC)) for name, tick in self.ticks.items()}
+        self.daemon = Daemon(loops, clock, next_due)
+        self.daemon.start()
+
+
+@pytest.fixture
+def hosts() -> Iterator[list[Host]]:
+    made: list[Host] = []
+    yield made
+    for host in made:
+        host.daemon.shutdown()
+
+
+def test_every_loop_turns_at_once_and_then_every_second(hosts: list[Host]) -> None:
+    host = Host(SystemClock(), lambda: None)
+    hosts.append(host)
+    for tick in host.ticks.values():
+        assert tick.reaches(3)
+        assert tick.times[2] - tick.times[1] == pytest.approx(1.0, abs=0.6)
+
+
+def test_a_poke_turns_one_loop_soon(hosts: list[Host]) -> None:
+    host = Host(SystemClock(), lambda: None)
+    hosts.append(host)
+    assert host.ticks["worker"].reaches(1)
+    for _ in range(5):
+        seen = len(host.ticks["worker"].times)
+        begun = time.monotonic()
+        host.daemon.poke("worker")
+        assert host.ticks["worker"].reaches(seen + 1)
+        assert time.monotonic() - begun < 0.9
+
+
+def test_the_planner_turns_at_the_next_instant(hosts: list[Host]) -> None:
+    due = datetime.now(UTC) + timedelta(seconds=1.5)
+    host = Host(SystemClock(), lambda: due)
+    hosts.append(host)
+    begun = time.monotonic()
+    planner = host.ticks["planner"]
+    assert planner.reaches(3)
+    assert min(abs(one - begun - 1.5) for one in planner.times) < 0.4
+
+
+def test_the_main_thread_does_what_is_posted(hosts: list[Host]) -> None:
+    host = Host(SystemClock(), lambda: None)
+    hosts.append(host)
+    done: list[str] = []
+    host.daemon.post(lambda: done.append(threading.current_thread().name))
+    host.daemon.serve(lambda: bool(done))
+    assert done == [threading.current_thread().name]
+
+
+def test_a_signal_is_served_by_the_main_thread(hosts: list[Host]) -> None:
+    host = Host(SystemClock(), lambda: None)
+    hosts.append(host)
+    done: list[int] = []
+    former = signal.getsignal(signal.SIGUSR1)
+    try:
+        host.daemon.on_signal(signal.SIGUSR1, lambda: done.append(1))
+        signal.raise_signal(signal.SIGUSR1)
+        host.daemon.serve(lambda: bool(done))
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+    assert done == [1]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_when_the_clock_is_set_every_loop_turns_at_once(hosts: list[Host], hours: int) -> None:
+    """C07: the timer underneath waits by the wall clock and may have fallen asleep for an hour."""
+    clock = TurnedClock()
+    host = Host(clock, lambda: None)
+    hosts.append(host)
+    for tick in host.ticks.values():
+        assert tick.reaches(1)
+    for job in host.daemon._scheduler.get_jobs():
+        job.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+    before = {name: len(tick.times) for name, tick in host.ticks.items()}
+    rounds = 0
+
+    def until() -> bool:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            clock.step(hours=hours)
+        return rounds == 4
+
+    for _ in range(3):
+        host.daemon.post(lambda: None)
+    host.daemon.serve(until)
+    for name, tick in host.ticks.items():
+        assert tick.reaches(before[name] + 1), name
+
+
+def test_a_loop_can_be_stopped(hosts: list[Host]) -> None:
+    host = Host(SystemClock(), lambda: None)
+    hosts.append(host)
+    assert host.ticks["keeper"].reaches(1)
+    host.daemon.stop_loop("keeper")
+    assert "keeper" not in {job.id for job in host.daemon._scheduler.get_jobs()}
