@@ -62,7 +62,7 @@ def campaign(
     )
     verdict = check(history)
     (folder / "verdict.json").write_text(
-        json.dumps({"figures": verdict.figures, "problems": verdict.problems}, indent=1)
+        json.dumps({"figures": verdict.figures, "outages": outages, "problems": verdict.problems}, indent=1)
     )
     return verdict, history
 

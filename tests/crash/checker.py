@@ -12,6 +12,8 @@ SETTLING = 2.0
 """Seconds that may pass from a child's end to the moment at which the ledger knows it."""
 STARTING = 2.5
 """Seconds around an outage in which an instant may be missed: a daemon that starts plans at its first tick."""
+EXITING = 0.25
+"""Seconds from a child's last stamp to its exit: what ends it within them cannot know that it was done."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def check(history: History) -> Verdict:
             problems.extend(_overlapping(job, [by_run[r.id] for rows in own.values() for r in rows if r.id in by_run]))
 
     problems.extend(_twice(history.stamps))
-    problems.extend(_false_statuses(history.runs, by_run))
+    problems.extend(_false_statuses(history, by_run))
     problems.extend(_unstarted(history, by_run))
     problems.extend(f"survivor: {line}" for line in history.survivors)
     wanted = figures["expected"] - sum(n for name, n in figures.items() if name.startswith("skipped"))
@@ -200,18 +202,23 @@ def _twice(stamps: Iterable[Stamp]) -> list[str]:
     return problems
 
 
-def _false_statuses(runs: Iterable[RunRow], by_run: Mapping[str, Ran]) -> list[str]:
+def _false_statuses(history: History, by_run: Mapping[str, Ran]) -> list[str]:
     problems = []
-    for run in runs:
+    for run in history.runs:
         ran = by_run.get(run.id)
-        ended = ran is not None and run.attempt in ran.attempts and ran.attempts[run.attempt][1] is not None
-        if run.status == "COMPLETED" and not ended:
-            problems.append(f"{run.id} is COMPLETED, but its attempt {run.attempt} never wrote its end")
+        end = ran.attempts.get(run.attempt, (0.0, None))[1] if ran is not None else None
         if run.unfinished:
             problems.append(f"{run.id} is still {run.status}")
-        if ran is not None and run.status not in ("COMPLETED", "CANCELED") and ended:
-            problems.append(f"{run.id} is {run.status} ({run.reason}), but its attempt {run.attempt} wrote its end")
+        elif run.status == "COMPLETED" and end is None:
+            problems.append(f"{run.id} is COMPLETED, but its attempt {run.attempt} never wrote its end")
+        elif run.status == "FAILED" and end is not None and not _cut_short(end, history.outages):
+            problems.append(f"{run.id} is FAILED ({run.reason}), but its attempt {run.attempt} wrote its end")
     return problems
+
+
+def _cut_short(end: float, outages: Iterable[tuple[float, float]]) -> bool:
+    """Whether a child that wrote its end then may have been ended before it could exit."""
+    return any(start - EXITING <= end <= until for start, until in outages)
 
 
 def _unstarted(history: History, by_run: Mapping[str, Ran]) -> list[str]:
