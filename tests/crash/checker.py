@@ -161,7 +161,7 @@ def _busy(own: Mapping[int, list[RunRow]], by_run: Mapping[str, Ran]) -> list[tu
 
 
 def _fate(run: RunRow, by_run: Mapping[str, Ran], outages: Iterable[tuple[float, float]]) -> str:
-    """A run without any stamp was excused if the daemon was killed around its instant: its child had no time to begin."""
+    """A run without a stamp is excused if its daemon was killed around its instant: the child had no time to begin."""
     if run.id in by_run:
         return "ran"
     near = any(start - STARTING <= (run.instant or 0) <= end + STARTING for start, end in outages)
