@@ -300,6 +300,10 @@ class Runs(Protocol):
         """Per job (waiting occurrences, waiting payload runs)."""
         ...
 
+    def redefine(self, job: Job) -> int:
+        """Gives the waiting runs of a job whose row is locked its queue, priority and lock; the number that changed."""
+        ...
+
     def shift_clock(self, step: timedelta, now: datetime) -> None:
         """Moves everything stored in clock time (not_before, refill times) by `step`."""
         ...

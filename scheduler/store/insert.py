@@ -22,7 +22,7 @@ def insert(session: Session, runs: Sequence[NewRun]) -> set[str]:
         return set()
     _end_skips(session, {run.job for run in runs if run.scheduled_for is not None})
     queues = set(session.rows(select(t.queues.c.name)).scalars())
-    line = _open_locks(session, {run.lock for run in runs if run.lock is not None})
+    line = open_locks(session, {run.lock for run in runs if run.lock is not None})
     pauses = _Pauses(session, runs)
     rows = []
     for run in runs:
@@ -73,7 +73,7 @@ def _end_skips(session: Session, jobs: set[str]) -> None:
         session.write(update(t.jobs).where(table.name.in_(names)).values(last_skip_id=None))
 
 
-def _open_locks(session: Session, keys: set[str]) -> set[str]:
+def open_locks(session: Session, keys: set[str]) -> set[str]:
     """Makes the rows of these locks; those that are held or have somebody in line."""
     if not keys:
         return set()

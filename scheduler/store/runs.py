@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
-from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
+from scheduler.core.model import Job, NewRun, Output, Run, Skip, WaitsFor
 from scheduler.core.ports import Claim, Report, Settlement, Unfinished
 from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
@@ -16,6 +16,7 @@ from scheduler.store.claim import claim as take
 from scheduler.store.insert import insert as add
 from scheduler.store.promote import distinct, next_in_line
 from scheduler.store.promote import promote as wake
+from scheduler.store.redefine import redefine as follow
 from scheduler.store.rows import RUN, run_of, runs_of, with_payloads
 from scheduler.store.session import Session, chunks
 from scheduler.store.settle import settle as close
@@ -141,6 +142,9 @@ class SqlRuns:
 
     def pending_counts(self, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
         return unfinished.pending_counts(self.session, jobs)
+
+    def redefine(self, job: Job) -> int:
+        return follow(self.session, job)
 
     def discard(self, runs: Collection[str], now: datetime) -> set[str]:
         return cancel.discard(self.session, runs, now)

@@ -1,0 +1,53 @@
+"""Waiting runs follow their job's definition: an attempt starts under the one in force then."""
+
+from __future__ import annotations
+
+from sqlalchemy import and_, case, literal, null, or_, select, update
+
+from scheduler.core.model import Job, WaitsFor
+from scheduler.store import tables as t
+from scheduler.store.insert import open_locks
+from scheduler.store.promote import next_in_line
+from scheduler.store.session import CHUNK, Session
+
+
+def redefine(session: Session, job: Job) -> int:
+    """Gives the waiting runs of `job`, whose row is locked, its queue, priority and lock; the number that changed. A
+    queue that is not there leaves them in `default`."""
+    known = session.rows(select(t.queues.c.name).where(t.queues.c.name == job.queue)).scalar()
+    queue = known or "default"
+    old = and_(
+        t.runs.c.job == job.name,
+        t.runs.c.status == t.PENDING,
+        or_(
+            t.runs.c.queue != queue,
+            t.runs.c.priority != job.priority,
+            t.runs.c.lock.is_distinct_from(job.lock),
+        ),
+    )
+    former = set(session.rows(select(t.runs.c.lock).where(old).distinct()).scalars())
+    if not former:
+        return 0
+    open_locks(session, set() if job.lock is None else {job.lock})
+    waits = WaitsFor.LOCK.value if job.lock is not None else None
+    changed = 0
+    while True:
+        some = select(t.runs.c.seq).where(old).order_by(t.runs.c.seq).limit(CHUNK).with_for_update()
+        seqs = list(session.rows(some).scalars())
+        if not seqs:
+            break
+        changed += session.write(
+            update(t.runs)
+            .where(t.runs.c.seq.in_(seqs))
+            .values(
+                queue=queue,
+                priority=job.priority,
+                lock=job.lock,
+                waits_for=case(
+                    (t.runs.c.waits_for.in_((WaitsFor.TIME.value, WaitsFor.PAUSE.value)), t.runs.c.waits_for),
+                    else_=null() if waits is None else literal(waits),
+                ),
+            )
+        )
+    next_in_line(session, {key for key in (*former, job.lock) if key is not None})
+    return changed
