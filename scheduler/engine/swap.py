@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -27,6 +27,7 @@ from scheduler.engine.planner import apply_plans
 log = structlog.get_logger("engine")
 
 _TICK = timedelta(microseconds=1)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,14 @@ def swap(
     if not renewed:
         _plan_under_old(tx, old, states, now)
         states = tx.jobs.states(states)
-    versions = {v.job: v for v in tx.jobs.versions(now) if v.valid_to is None}
+    near = tx.jobs.versions(now)
+    versions = {v.job: v for v in near if v.valid_to is None}
+    ended = {v.job: v.valid_to for v in near if v.valid_to is not None}
     generation = tx.generations.add(new.hash, new.files, now, author)
     tx.generations.put_queues(new.queues.values(), now)
     _close(tx, states, versions, difference.removed, generation.id, old, now)
     opened = [new.jobs[name] for name in (*difference.added, *sorted(touched - set(difference.removed)))]
-    _open(tx, states, versions, opened, generation.id, now)
+    _open(tx, states, versions, ended, opened, generation.id, now)
     return generation, difference
 
 
@@ -199,11 +202,13 @@ def _open(
     tx: Transaction,
     states: Mapping[str, JobState],
     versions: Mapping[str, ScheduleVersion],
+    ended: Mapping[str, datetime],
     jobs: Collection[Job],
     generation: int,
     now: datetime,
 ) -> None:
-    """Writes new and changed jobs; a schedule that changed gets a new version, one that did not keeps its own."""
+    """Writes new and changed jobs; a schedule that changed gets a new version, one that did not keeps its own. `ended`:
+    when former versions ended that, by a clock that was set back, end only later: no two rule at once."""
     rows: list[tuple[JobState, Mapping[str, object]]] = []
     closing: dict[datetime, list[str]] = {}
     opening: list[ScheduleVersion] = []
@@ -215,7 +220,7 @@ def _open(
         next_due = before.next_due_at if before is not None else None
         settled = before.settled_until if before is not None and present else now
         if (version.spec if version is not None else None) != spec:
-            start = _boundary(version, before, now)
+            start = max(_boundary(version, before, now), ended.get(job.name, _EARLIEST))
             if version is not None:
                 closing.setdefault(start, []).append(job.name)
             if spec is not None:
@@ -228,6 +233,9 @@ def _open(
         tx.jobs.close_versions(names, start)
     tx.jobs.open_versions(opening)
     tx.jobs.put(rows)
+    for job in jobs:
+        if job.name in states:
+            tx.runs.redefine(job)
     refresh_deadlines(tx, list(jobs), now)
 
 

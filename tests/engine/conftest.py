@@ -26,12 +26,12 @@ def opened(place: Place) -> Iterator[SqlStore]:  # noqa: F811
     engine = store._database.engine  # type: ignore[attr-defined]
     if place.kind == "sqlite":
         engine.dispose()
-        event.listen(engine, "connect", _hasty)
+        event.listen(engine, "connect", hasty)
     yield store
     store.close()
 
 
-def _hasty(connection: Any, _record: Any) -> None:
+def hasty(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA synchronous=OFF")
 
 

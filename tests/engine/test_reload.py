@@ -270,6 +270,67 @@ def test_an_instant_planned_by_a_clock_ahead_of_the_reload_is_not_planned_again(
     assert rig.audit(START).clean
 
 
+def test_waiting_runs_follow_the_new_definition(store: SqlStore) -> None:
+    """An attempt starts under the definition in force then: its lock, its queue and its priority, too."""
+    rig = Rig(store, jobs({"a": {}, "b": {"lock": "shared"}, "c": {"queue": "q"}}, queues={"q": {"concurrency": 1}}))
+    rig.worker.accepting = False
+    for number in range(5):
+        rig.desk.run_now("a", author="me", payload=number, has_payload=True)
+    rig.reload(jobs({"a": {"lock": "shared", "priority": 7}, "b": {"lock": "shared"}}))
+    assert {(run.queue, run.priority, run.lock) for run in rig.runs("a")} == {("default", 7, "lock:shared")}
+    rig.worker.accepting = True
+    rig.desk.run_now("b", author="me")
+    for _ in range(3):
+        rig.tick()
+        assert len(rig.executor.live) == 1
+        rig.executor.finish_all()
+    rig.tick()
+    rig.reload(jobs({"a": {"queue": "q"}, "b": {}}, queues={"q": {"concurrency": 1}}))
+    assert [run.lock for run in rig.runs("a") if run.status is Status.PENDING] == [None]
+    rig.tick()
+    assert len(rig.executor.live) == 3
+    rig.finish()
+    rig.finish()
+    assert rig.statuses("a") == ["COMPLETED"] * 5
+    assert rig.statuses("b") == ["COMPLETED"]
+
+
+def test_runs_that_wait_for_time_or_pause_go_on_doing_so(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"retries": ["1h"]}, "b": {}}))
+    rig.desk.run_now("a", author="me")
+    rig.tick()
+    rig.finish(failed())
+    rig.desk.pause(["b"], until=None, reason="", author="me")
+    rig.desk.run_now("b", author="me", key="k")
+    rig.tick()
+    before = [run.waits_for for run in rig.runs()]
+    rig.reload(jobs({"a": {"retries": ["1h"], "overlap": "queue"}, "b": {"overlap": "queue"}}))
+    assert [run.waits_for for run in rig.runs()] == before
+    rig.desk.resume(["b"], author="me")
+    rig.tick(hours=2)
+    assert len(rig.executor.live) == 2
+
+
+@pytest.mark.parametrize("away", ["removed", "disabled"])
+def test_a_job_that_comes_back_while_the_clock_is_set_back(store: SqlStore, away: str) -> None:
+    """No two versions of its schedule rule at once."""
+    entry = {"schedule": "* * * * *", "overlap": "allow"}
+    rig = Rig(store, jobs({"a": entry}))
+    for _ in range(5):
+        rig.tick(minutes=1)
+        rig.finish()
+    rig.clock.step(minutes=-3)
+    rig.reload(jobs({} if away == "removed" else {"a": {**entry, "enabled": False}}))
+    rig.reload(jobs({"a": {**entry, "schedule": "*/2 * * * *"}}))
+    assert rig.state("a").next_due_at == at(8, 6)
+    for _ in range(6):
+        rig.tick(minutes=1)
+        rig.finish()
+    rig.turn(minutes=1, seconds=30)
+    assert instants(rig.runs("a")) == [at(8, minute) for minute in (1, 2, 3, 4, 5, 6, 8)]
+    assert rig.audit(START).clean
+
+
 def test_queues_are_part_of_the_configuration(sqlite: SqlStore) -> None:
     rig = Rig(sqlite, jobs({"a": {"queue": "q"}}, queues={"q": {"concurrency": 1}}))
     for number in range(4):

