@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 import socket
 import threading
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 
 import structlog
 
-from scheduler.core.children import ChildExit
-from scheduler.core.errors import SchedulerError, StartError
+from scheduler.core.errors import SchedulerError, StartError, Unavailable
 from scheduler.core.ids import new_id
-from scheduler.core.model import Action, Configuration, Job, Node, Output
+from scheduler.core.model import Configuration, Node, Output
 from scheduler.core.notices import Bus, Notice
-from scheduler.core.outcome import Outcome
 from scheduler.core.schedule import TZDATA_VERSION
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
@@ -31,12 +29,11 @@ from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
 from scheduler.engine.loop import Loop
 from scheduler.engine.planner import Planner
-from scheduler.engine.recovery import predecessors, recover
+from scheduler.engine.recovery import recover
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
 from scheduler.engine.watch import Watch
 from scheduler.engine.worker import Worker
-from scheduler.executors.attempts.outcomes import of_exit
 from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
@@ -44,11 +41,13 @@ from scheduler.executors.registry import create_executors
 from scheduler.files import JobsFile
 from scheduler.observe.logs import configure_logs, log_notices
 from scheduler.observe.metrics import Metrics
+from scheduler.readiness import Readiness
 from scheduler.settings import Settings
-from scheduler.store.store import SqlStore, open_store
+from scheduler.store.store import SqlStore, open_store, sqlite_file
+from scheduler.succession import succeed
+from scheduler.supervisor.file_lock import FileLock
 from scheduler.supervisor.owner import Owner
-from scheduler.supervisor.state import StateLock, forget_exits, read_exits
-from scheduler.supervisor.sweep import sweep
+from scheduler.supervisor.state import StateLock, forget_exits
 from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
 from scheduler.web.server import WebServer
@@ -58,8 +57,6 @@ log = structlog.get_logger("daemon")
 VERSION = version("schedulerd")
 ENVIRONMENT = "environment"
 """Under this name the database remembers which installation it belongs to."""
-STALE = 30.0
-"""Seconds without a turned loop after which a node is not ready."""
 
 
 class App:
@@ -72,7 +69,6 @@ class App:
         self._in_force = InForce()
         self._file = JobsFile(settings.config)
         self._node = new_id()
-        self._since = self._clock.now()
 
     def run(self) -> int:
         """From the lock on the state directory to the end of the drain."""
@@ -80,19 +76,29 @@ class App:
         configure_logs(settings.log_format)
         log_notices(self._bus)
         configuration = self._file.load()
-        lock = StateLock.acquire(settings.state_dir, say=lambda text: log.warning("state_directory_held", detail=text))
-        try:
-            with closing(self._open_store()) as store:
-                self._join(store, lock)
-                self._web.open()
-                self._start(configuration, lock)
-                self._daemon.serve(until=self._drain.over)
-                self._stop()
-        finally:
-            lock.release()
+        with ExitStack() as stack:
+            say = partial(log.warning, "state_directory_held")
+            lock = StateLock.acquire(settings.state_dir, say=lambda text: say(detail=text))
+            stack.callback(lock.release)
+            more_locks = self._lock_database(stack)
+            store = stack.enter_context(closing(self._open_store()))
+            self._join(store, lock, more_locks)
+            self._web.open()
+            self._start(configuration, lock)
+            self._daemon.serve(until=self._drain.over)
+            self._stop()
         return 0
 
     # ------------------------------------------------------------ joining
+
+    def _lock_database(self, stack: ExitStack) -> tuple[int, ...]:
+        """SQLite coordinates nobody: the file is for one daemon, whatever state directories there are."""
+        file = sqlite_file(self._settings.database_url, self._settings.state_dir)
+        if file is None:
+            return ()
+        lock = FileLock.acquire(file)
+        stack.callback(lock.release)
+        return (lock.fd,)
 
     def _open_store(self) -> SqlStore:
         store = open_store(self._settings.database_url, self._settings.state_dir, release=VERSION)
@@ -111,11 +117,11 @@ class App:
             raise
         return store
 
-    def _join(self, store: SqlStore, lock: StateLock) -> None:
+    def _join(self, store: SqlStore, lock: StateLock, more_locks: tuple[int, ...]) -> None:
         settings, bus, clock, in_force = self._settings, self._bus, self._clock, self._in_force
         self._store = store
         self._lease = settings.lease if store.kind == "postgresql" else None
-        self._owner = Owner(lock, self._node, lambda: self._daemon.post(self._replace_supervisor))
+        self._owner = Owner(lock, self._node, lambda: self._daemon.post(self._replace_supervisor), more_locks)
         self._records = AttemptRecords(settings.state_dir, os.environ)
         self._executors = create_executors(
             Context(self._owner, self._records, os.environ, settings.slots, str(self._file.folder))
@@ -190,6 +196,7 @@ class App:
         return idle + self._owner.reap()
 
     def _make_web(self) -> WebServer:
+        readiness = Readiness(self._loops, self._clock, self._in_force, self._invariants, self._reloader, self._drain)
         backend = Backend(
             readable=self._store,
             commands=self._desk,
@@ -198,10 +205,10 @@ class App:
             configuration=self._configuration,
             version=VERSION,
             node=self.node,
-            checks={"loops": self._loops_turn, "database": self._database_answers, "configuration": self._is_newest},
+            checks=readiness.checks(),
             metrics=self._metrics.render,
             live_output=self._live_output,
-            remarks=self._remarks,
+            remarks=readiness.remarks,
         )
         return WebServer(
             create_app(backend, trusted=False),
@@ -213,9 +220,10 @@ class App:
     # ------------------------------------------------------------ starting and stopping
 
     def _start(self, configuration: Configuration, lock: StateLock) -> None:
-        known, runs = self._finish_former(lock, configuration)
+        inherited = succeed(self._store, lock, self._records, configuration, self._owner.cgroup)
         self._reloader.start(configuration, author="start", node=self._node)
-        recover(self._store, self._in_force, self._bus, self._records, runs, known, self._store.now())
+        now = self._store.now()
+        recover(self._store, self._in_force, self._bus, self._records, inherited.nodes, inherited.known, now)
         forget_exits(self._settings.state_dir)
         self._owner.open()
         self._register()
@@ -235,51 +243,29 @@ class App:
         )
         self._bus.publish("node.started", node=self._node, version=VERSION)
 
-    def _finish_former(
-        self, lock: StateLock, configuration: Configuration
-    ) -> tuple[dict[tuple[str, int], Outcome], list[str]]:
-        """Ends what the former daemon of this state directory left running; what is known of its runs, and its
-        nodes."""
-        runs = predecessors(self._store, lock.former.node)
-        held = [run for own in runs.values() for run in own]
-        started = {run.id: (run.started_at or run.created_at).timestamp() for run in held}
-        ended = sweep(started, since=lock.former.since, users=_users(configuration), cgroup=self._owner.cgroup)
-        if ended:
-            log.warning("left_processes_ended", count=ended)
-        known: dict[tuple[str, int], Outcome] = {}
-        for exited in read_exits(self._settings.state_dir):
-            run = next((run for run in held if run.id == exited.run), None)
-            if run is None:
-                continue
-            ended_as = ChildExit(exited.code, exited.signal, exited.why, exited.left)
-            job = configuration.jobs.get(run.job) or Job(run.job, {}, "", Action("", {}))
-            result = self._records.of(run.id, exited.attempt).finish()
-            known[exited.run, exited.attempt] = of_exit(ended_as, job, result, {})
-        return known, list(runs)
-
     def _register(self) -> None:
         settings = self._settings
-        before = self._clock.boottime()
+        before, now = self._clock.boottime(), self._store.now()
         node = Node(
             id=self._node,
             host=socket.gethostname(),
             pid=os.getpid(),
             version=VERSION,
-            started_at=self._store.now(),
+            started_at=now,
             lease=self._lease,
             slots=settings.slots,
             queues=settings.queues,
             generation=self._in_force.current.generation,
         )
         with self._store.begin() as tx:
-            tx.nodes.register(node, self._store.now())
+            tx.nodes.register(node, now)
         self._beats.extend_trust(self._owner, before)
 
     def _replace_supervisor(self) -> None:
         """The supervisor ended by itself: what it left is ended, its runs are lost, another one takes over."""
         log.error("supervisor_gone", node=self._node)
         self._bus.publish("supervisor.gone", node=self._node)
-        self._owner.replace(self._node)
+        self._supervise_anew()
         if self._lease is None:
             self._owner.trust(None, None)
         self._beats.hurry()
@@ -288,14 +274,24 @@ class App:
         """This node was declared dead: everything of it ends, and it goes on under a new identity."""
         self._worker.accepting = False
         self._node = new_id()
-        self._owner.replace(self._node)
-        self._register()
+        self._supervise_anew()
+        try:
+            self._register()
+        except Unavailable as error:
+            log.warning("node_not_registered", reason=str(error))  # The next beat finds it unknown and asks again.
         self._worker.accepting = not self._drain.begun
+
+    def _supervise_anew(self) -> None:
+        try:
+            self._owner.replace(self._node)
+        except StartError as error:
+            raise SchedulerError(f"without a supervisor this daemon cannot go on: {error}") from error
 
     def _stop(self) -> None:
         self._web.stop()
         self._daemon.shutdown()
-        self._worker.tick(self._store.now())
+        with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.
+            self._worker.tick(self._store.now())
         for executor in self._executors.values():
             executor.close()
         self._owner.close()
@@ -329,40 +325,6 @@ class App:
         self._metrics.refresh(self._store, self._store.now())
         return 0
 
-    def _loops_turn(self) -> str | None:
-        now = self._clock.monotonic()
-        stale = [name for name, loop in self._loops.items() if now - loop.turned_at > STALE]
-        return f"no turn for {STALE:g} s: {', '.join(stale)}" if stale else None
-
-    def _database_answers(self) -> str | None:
-        ailing = self._loops["keeper"].ailing
-        return f"the database does not answer: {ailing}" if ailing is not None else None
-
-    def _is_newest(self) -> str | None:
-        return self._in_force.behind
-
-    def _remarks(self) -> list[str]:
-        remarks = [f"{name}: {detail}" for name, detail in self._invariants.broken.items()]
-        if self._reloader.rejected is not None:
-            remarks.append(f"the last reload was refused: {self._reloader.rejected}")
-        if self._in_force.behind is not None:
-            remarks.append(self._in_force.behind)
-        if self._drain.begun:
-            remarks.append("this node is leaving: it plans and claims nothing")
-        return remarks
-
 
 def _listener_failed(notice: Notice, error: Exception) -> None:
     log.error("listener_failed", notice=notice.name, error=f"{type(error).__name__}: {error}")
-
-
-def _users(configuration: Configuration) -> set[int]:
-    """The users that jobs run as, by number; unknown names have no processes."""
-    found = set()
-    for job in configuration.jobs.values():
-        if job.child.user is not None:
-            try:
-                found.add(pwd.getpwnam(job.child.user).pw_uid)
-            except KeyError:
-                continue
-    return found

@@ -113,11 +113,12 @@ def faults_told(database: Database) -> Iterator[None]:
 
 def open_database(url: str, state_dir: Path) -> Database:
     """`postgresql://…`; `sqlite:////absolute/path`; empty: `scheduler.db` in the state directory."""
-    scheme = url.partition(":")[0].partition("+")[0]
-    if url == "" or scheme == "sqlite":
+    file = sqlite_file(url, state_dir)
+    if file is not None:
         from scheduler.store.dialects.sqlite import SqliteDatabase
 
-        return SqliteDatabase(state_dir / "scheduler.db" if url == "" else Path(url.partition(":///")[2]))
+        return SqliteDatabase(file)
+    scheme = _scheme(url)
     if scheme in ("postgresql", "postgres"):
         from scheduler.store.dialects.postgresql import PostgresDatabase
 
@@ -126,6 +127,17 @@ def open_database(url: str, state_dir: Path) -> Database:
         f"SCHEDULER_DATABASE_URL: there is no database {scheme!r}",
         hint="use postgresql://user@host/name, sqlite:////path/to/file, or leave it out for a file of its own",
     )
+
+
+def sqlite_file(url: str, state_dir: Path) -> Path | None:
+    """The file of a SQLite database, None for other databases."""
+    if url == "":
+        return state_dir / "scheduler.db"
+    return Path(url.partition(":///")[2]) if _scheme(url) == "sqlite" else None
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0].partition("+")[0]
 
 
 def open_store(url: str, state_dir: Path, *, release: str) -> SqlStore:

@@ -44,13 +44,13 @@ class SupervisorClient:
         state_dir: Path,
         on_event: Callable[[Event], None],
         *,
-        lock_fd: int | None = None,
+        lock_fds: tuple[int, ...] = (),
         cgroup: str | None = None,
     ) -> None:
         self.node = node
         self.state_dir = state_dir
         self._on_event = on_event
-        self._lock_fd = lock_fd
+        self._lock_fds = lock_fds
         self._cgroup = cgroup
         self._numbers = itertools.count(1)
         self._sending = threading.Lock()
@@ -70,13 +70,12 @@ class SupervisorClient:
             # Inherited from whoever started the daemon; the kernel would throw exit statuses away.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        kept = [] if self._lock_fd is None else [self._lock_fd]
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-X", "utf8", _PROGRAM, *map(str, [theirs.fileno(), *kept])],
+                [sys.executable, "-I", "-S", "-X", "utf8", _PROGRAM, *map(str, [theirs.fileno(), *self._lock_fds])],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), *kept],
+                pass_fds=[theirs.fileno(), *self._lock_fds],
                 # The daemon's environment holds secrets; an unusual interpreter may need its libraries.
                 env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
             )
@@ -197,7 +196,7 @@ class SupervisorClient:
         self._gone.wait()
         end_orphans(since=self._since, kill_after=kill_after)
         return SupervisorClient(
-            node or self.node, self.state_dir, self._on_event, lock_fd=self._lock_fd, cgroup=self._cgroup
+            node or self.node, self.state_dir, self._on_event, lock_fds=self._lock_fds, cgroup=self._cgroup
         ).open()
 
     def close(self, timeout: float = 15.0) -> bool:

@@ -34,8 +34,12 @@ class Owner:
     `on_gone` is called from a thread when the supervisor has ended by itself; the main thread must then call `replace`.
     """
 
-    def __init__(self, lock: StateLock, node: str, on_gone: Callable[[], None]) -> None:
+    def __init__(
+        self, lock: StateLock, node: str, on_gone: Callable[[], None], more_locks: tuple[int, ...] = ()
+    ) -> None:
+        """`more_locks`: descriptors of locks that last as long as the supervisor, too."""
         self._lock = lock
+        self._lock_fds = (lock.fd, *more_locks)
         self._node = node
         self._on_gone = on_gone
         self._guard = threading.Lock()
@@ -50,7 +54,7 @@ class Owner:
     def open(self) -> None:
         """Starts the supervisor; call it from the main thread. StartError if it does not come up."""
         client = SupervisorClient(
-            self._node, self._lock.directory, self._hear, lock_fd=self._lock.fd, cgroup=self.cgroup
+            self._node, self._lock.directory, self._hear, lock_fds=self._lock_fds, cgroup=self.cgroup
         )
         self._adopt(client.open())
 

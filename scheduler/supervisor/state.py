@@ -56,8 +56,7 @@ class StateLock:
         by a stopped daemon: `say` gets a sentence with the pid, it gets SIGCONT, and after `patience`
         seconds SIGKILL, if it still is the process that took the lock (start time and boot).
         """
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_lock_file(directory / _LOCK_FILE)
         try:
             _take(fd, directory, patience, say)
         except BaseException:
@@ -86,6 +85,18 @@ class StateLock:
     def release(self) -> None:
         """Let go of this process's hold; the supervisor's lasts until it ends."""
         os.close(self.fd)
+
+
+def open_lock_file(path: Path) -> int:
+    """A descriptor of the file, made (0600, its directory 0700) if absent. StartError that says why not."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StartError(
+            f"{path.parent} cannot be used: {os.strerror(error.errno or 0)} ({error.filename})",
+            hint="make it a directory that this user can write, or set SCHEDULER_STATE_DIR",
+        ) from None
 
 
 def read_exits(directory: Path) -> list[Exited]:

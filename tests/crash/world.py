@@ -40,6 +40,17 @@ class World:
 
     def start(self) -> None:
         """Starts a daemon and waits until it is ready."""
+        with self.log.open("ab") as log:
+            self.daemon = subprocess.Popen(
+                [sys.executable, "-m", "scheduler.daemon"],
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.wait_ready()
+
+    def environment(self) -> dict[str, str]:
         # Compiled once, not at every one of many starts.
         unwanted = ("SCHEDULER_", "PYTHONDONTWRITEBYTECODE")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
@@ -53,15 +64,7 @@ class World:
         }
         if self.url:
             environment["SCHEDULER_DATABASE_URL"] = self.url
-        with self.log.open("ab") as log:
-            self.daemon = subprocess.Popen(
-                [sys.executable, "-m", "scheduler.daemon"],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self.wait_ready()
+        return environment
 
     def wait_ready(self, timeout: float = READY) -> None:
         until = time.monotonic() + timeout

@@ -32,7 +32,7 @@ def hear(event: Event) -> None:
 
 def main(folder: Path) -> None:
     lock = StateLock.acquire(folder / "state", say=lambda text: say("held", text=text))
-    client = SupervisorClient("node-1", lock.directory, hear, lock_fd=lock.fd).open()
+    client = SupervisorClient("node-1", lock.directory, hear, lock_fds=(lock.fd,)).open()
     client.trust(None, None)
     lock.record("node-1", supervisor_pid=client.pid)
     say("ready", supervisor=client.pid)

@@ -1,0 +1,71 @@
+"""Succession: what a starting daemon finds of the one before it, and what it does about that."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from scheduler.core.children import ChildExit
+from scheduler.core.model import Action, Configuration, Job, Run
+from scheduler.core.outcome import Outcome
+from scheduler.core.ports import Store
+from scheduler.engine.recovery import predecessors
+from scheduler.executors.attempts.outcomes import of_exit
+from scheduler.executors.attempts.records import AttemptRecords
+from scheduler.supervisor.state import StateLock, read_exits
+from scheduler.supervisor.sweep import sweep
+
+log = structlog.get_logger("daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """The nodes that this daemon succeeds, and what is `known` to have become of their attempts (run, number)."""
+
+    nodes: tuple[str, ...]
+    known: Mapping[tuple[str, int], Outcome]
+
+
+def succeed(
+    store: Store, lock: StateLock, records: AttemptRecords, configuration: Configuration, cgroup: str | None
+) -> Inheritance:
+    """Ends what the former daemon of this state directory left running, and reads what its supervisor wrote down."""
+    runs = predecessors(store, lock.former.node)
+    held = [run for own in runs.values() for run in own]
+    started = {run.id: (run.started_at or run.created_at).timestamp() for run in held}
+    ended = sweep(started, since=lock.former.since, users=_users(configuration), cgroup=cgroup)
+    if ended:
+        log.warning("left_processes_ended", count=ended)
+    return Inheritance(tuple(runs), _known(lock.directory, held, records, configuration))
+
+
+def _known(
+    directory: Path, held: list[Run], records: AttemptRecords, configuration: Configuration
+) -> dict[tuple[str, int], Outcome]:
+    known: dict[tuple[str, int], Outcome] = {}
+    by_id = {run.id: run for run in held}
+    for exited in read_exits(directory):
+        run = by_id.get(exited.run)
+        if run is None:
+            continue
+        job = configuration.jobs.get(run.job) or Job(run.job, {}, "", Action("", {}))
+        result = records.of(run.id, exited.attempt).finish()
+        ended = ChildExit(exited.code, exited.signal, exited.why, exited.left)
+        known[run.id, exited.attempt] = of_exit(ended, job, result, {})
+    return known
+
+
+def _users(configuration: Configuration) -> set[int]:
+    """The users that jobs run as, by number; unknown names have no processes."""
+    found = set()
+    for job in configuration.jobs.values():
+        if job.child.user is not None:
+            try:
+                found.add(pwd.getpwnam(job.child.user).pw_uid)
+            except KeyError:
+                continue
+    return found
