@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.crash.world import World
 from tests.daemon.conftest import Make
+from tests.daemon.waiting import wait_for
 
 JOBS = "defaults: {timezone: UTC}\njobs: {a: {command: 'true'}}\n"
 
@@ -70,6 +71,7 @@ def test_bad_settings_are_said_all_at_once(make_world: Make) -> None:
 def test_a_port_that_is_taken(make_world: Make, tmp_path: Path) -> None:
     world = make_world(JOBS)
     world.start()
+    wait_for(lambda: "http://127.0.0.1:" in world.tail(), 10, "the log says where the daemon listens")
     port = world.tail().split("http://127.0.0.1:")[1].split('"')[0]
     said = refused(world, SCHEDULER_STATE_DIR=str(tmp_path / "other"), SCHEDULER_LISTEN=f"127.0.0.1:{port}")
     assert f"127.0.0.1:{port}" in said
