@@ -31,10 +31,10 @@ def second_by_second(rig: Rig, count: int) -> None:
 def test_no_instant_is_doubled_or_lost_when_the_clock_is_set(store: SqlStore, step: int) -> None:
     """C07: the new time counts from the next tick on."""
     rig = Rig(store, jobs(MANY))
-    second_by_second(rig, 20)
+    second_by_second(rig, 11)
     rig.clock.step(seconds=step)
-    second_by_second(rig, 20)
-    latest = max(START + timedelta(seconds=20), rig.clock.now())
+    second_by_second(rig, 11)
+    latest = max(START + timedelta(seconds=11), rig.clock.now())
     for name, entry in MANY.items():
         assert list(faults(rig.store, name, entry["schedule"], START, latest)) == []
     rig.turn(minutes=2)

@@ -84,7 +84,7 @@ def test_a_silent_node_is_declared_dead_after_its_lease_not_before(postgres: Sql
 
 def test_a_node_that_renews_is_never_declared_dead(postgres: SqlStore) -> None:
     both = holding(postgres)
-    both.seconds(120)
+    both.seconds(45)
     assert (both.state(both.one), both.state(both.two)) == ("live", "live")
 
 

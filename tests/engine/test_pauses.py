@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.core.commands import IfBusy
 from scheduler.core.errors import Refused
-from scheduler.core.model import Status, WaitsFor
+from scheduler.core.model import Cause, Status, WaitsFor
 from scheduler.store.store import SqlStore
 from tests.engine.checker import faults
 from tests.engine.rig import START, Rig, at, failed, instants, jobs
@@ -52,7 +52,7 @@ def test_a_day_of_pause_costs_one_row(sqlite: SqlStore) -> None:
 def test_a_pause_ends_by_itself_and_what_waited_goes_on(store: SqlStore) -> None:
     rig = Rig(store, jobs({"a": {"overlap": "queue"}}))
     rig.desk.pause(["a"], until=at(8, 1), reason="", author="me")
-    runs = [rig.desk.run_now("a", author="me", payload=n, has_payload=True, key=str(n))[0] for n in range(3)]
+    runs = [rig.desk.run_now("a", author="me", payload=n, has_payload=True, cause=Cause.API)[0] for n in range(3)]
     rig.tick()
     assert {rig.run(run.id).waits_for for run in runs} == {WaitsFor.PAUSE}
     rig.tick(seconds=59)
@@ -68,7 +68,7 @@ def test_what_waits_when_the_pause_begins_is_not_claimed(store: SqlStore) -> Non
     rig.tick(minutes=1)
     rig.finish(failed())
     (first,) = rig.runs("a")
-    queued, _ = rig.desk.run_now("a", author="me", payload=1, has_payload=True, key="k")
+    queued, _ = rig.desk.run_now("a", author="me", payload=1, has_payload=True, cause=Cause.API)
     rig.desk.pause(["a"], until=None, reason="", author="me")
     rig.tick(minutes=2)
     assert rig.executor.live == {}

@@ -301,7 +301,7 @@ def test_runs_that_wait_for_time_or_pause_go_on_doing_so(store: SqlStore) -> Non
     rig.tick()
     rig.finish(failed())
     rig.desk.pause(["b"], until=None, reason="", author="me")
-    rig.desk.run_now("b", author="me", key="k")
+    rig.desk.run_now("b", author="me", cause=Cause.API)
     rig.tick()
     before = [run.waits_for for run in rig.runs()]
     rig.reload(jobs({"a": {"retries": ["1h"], "overlap": "queue"}, "b": {"overlap": "queue"}}))
