@@ -8,19 +8,10 @@ import structlog
 from sqlalchemy import event
 
 from scheduler.store.store import SqlStore
-from tests.databases import (  # noqa: F401
-    Place,
-    empty_postgres_url,
-    place,
-    postgres_database,
-    postgres_place,
-    postgres_server,
-    sqlite_place,
-    sqlite_template,
-)
+from tests.databases import Place
 
 
-def opened(place: Place) -> Iterator[SqlStore]:  # noqa: F811
+def opened(place: Place) -> Iterator[SqlStore]:
     """A store that does not wait for the disk: these tests do not pull the plug."""
     store = place.open()
     engine = store._database.engine  # type: ignore[attr-defined]
@@ -43,16 +34,16 @@ def logs() -> Iterator[list[MutableMapping[str, Any]]]:
 
 
 @pytest.fixture
-def store(place: Place) -> Iterator[SqlStore]:  # noqa: F811
+def store(place: Place) -> Iterator[SqlStore]:
     """Of each kind in turn."""
     yield from opened(place)
 
 
 @pytest.fixture
-def sqlite(sqlite_place: Place) -> Iterator[SqlStore]:  # noqa: F811
+def sqlite(sqlite_place: Place) -> Iterator[SqlStore]:
     yield from opened(sqlite_place)
 
 
 @pytest.fixture
-def postgres(postgres_place: Place) -> Iterator[SqlStore]:  # noqa: F811
+def postgres(postgres_place: Place) -> Iterator[SqlStore]:
     yield from opened(postgres_place)

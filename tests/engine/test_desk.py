@@ -34,7 +34,7 @@ def test_run_now_is_refused_while_a_run_is_unfinished(store: SqlStore) -> None:
 
 
 def test_twenty_people_at_once_start_one_run(store: SqlStore) -> None:
-    """D19"""
+    """D08, D19: all are served, one after the other."""
     rig = Rig(store, jobs({"a": {}}))
     answers: list[Run | SchedulerError] = []
     gate = threading.Barrier(20)

@@ -268,6 +268,13 @@ def test_the_offset_of_the_database_is_measured(postgres: SqlStore) -> None:
         assert [node.clock_offset for node in tx.nodes.all()] == [4.0, 0.0]
 
 
+def test_the_time_of_planning_moves_on_inside_a_transaction(postgres: SqlStore) -> None:
+    """D16"""
+    with postgres.begin():
+        first = postgres.now()
+        assert postgres.now() > first
+
+
 def test_two_nodes_with_clocks_that_differ_run_each_instant_once(postgres: SqlStore) -> None:
     """D10, D11, D20: the instant is the identity, the row decides; both nodes carry one host name."""
     both = pair(postgres, jobs({"a": {"schedule": "* * * * * *"}, "b": {"schedule": "*/2 * * * * *"}}))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from scheduler.core import schedule
+from scheduler.core.commands import Reloaded
 from scheduler.core.errors import InvalidInput, Refused, Unavailable
-from scheduler.core.model import Cause, Status
+from scheduler.core.model import Cause, Configuration, Status
 from scheduler.engine import balance, swap
 from scheduler.store.store import SqlStore
 from tests.engine.checker import faults
@@ -191,14 +193,15 @@ def test_running_attempts_finish_as_they_started_and_the_next_one_is_new(sqlite:
 
 
 def test_an_invalid_file_changes_nothing_and_is_told(store: SqlStore) -> None:
-    """E17: one bad job among fifty, an empty file, a file without jobs."""
+    """E11, E17, C23: one bad job among fifty, dates that never come, an empty file, a file without jobs."""
     entries = {f"j{number}": {"schedule": "0 * * * *"} for number in range(50)}
     rig = Rig(store, jobs(entries))
-    for broken in (jobs({**entries, "j7": {"schedule": "61 * * * *"}}), "", "# all out\n", "---\n", "jobs:\n\tx: 1"):
+    bad = [jobs({**entries, "j7": {"schedule": text}}) for text in ("61 * * * *", "0 0 30 2 *")]
+    for broken in (*bad, "", "# all out\n", "---\n", "jobs:\n\tx: 1"):
         with pytest.raises(InvalidInput):
             rig.reload(broken)
         assert rig.reloader.rejected
-    assert len(rig.named("config.rejected")) == 5
+    assert len(rig.named("config.rejected")) == 6
     with rig.store.read() as tx:
         assert tx.generations.newest_id() == 1
     rig.turn(hours=1)
@@ -233,6 +236,36 @@ def test_the_same_file_is_no_new_generation(store: SqlStore) -> None:
     assert (done.applied, done.generation, done.unchanged) == (True, 1, 1)
     assert rig.reload(jobs({"a": MINUTELY, "b": {}})).generation == 2
     assert rig.reload(jobs({"a": MINUTELY})).generation == 3
+
+
+def test_many_who_reload_at_once_share_a_load_that_began_after_they_asked(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.text = jobs({"a": MINUTELY, "b": {}})
+    loads: list[int] = []
+    load = rig.reloader._load
+    gate = threading.Barrier(30)
+
+    def counted() -> Configuration:
+        loads.append(1)
+        return load()
+
+    rig.reloader._load = counted
+    answers: list[Reloaded] = []
+
+    def ask() -> None:
+        gate.wait(20)
+        answers.append(rig.desk.reload(author="me"))
+
+    threads = [threading.Thread(target=ask) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(answers) == 30
+    assert {answer.generation for answer in answers} == {2}
+    assert len(loads) < 30
+    with rig.store.read() as tx:
+        assert tx.generations.newest_id() == 2
 
 
 def test_a_broken_database_leaves_the_old_configuration_in_force(store: SqlStore) -> None:
