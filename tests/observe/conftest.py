@@ -5,9 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from scheduler.store.store import SqlStore
-from tests.databases import Place, sqlite_place, sqlite_template
-
-__all__ = ["sqlite_place", "sqlite_template"]
+from tests.databases import Place
 
 
 @pytest.fixture

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from scheduler.store.store import SqlStore
-from tests.databases import Place, sqlite_place, sqlite_template
+from tests.databases import Place
 from tests.faces import Faces
 from tests.web.client import Client, client_of
-
-__all__ = ["sqlite_place", "sqlite_template"]
 
 
 @pytest.fixture

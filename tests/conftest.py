@@ -1,0 +1,29 @@
+"""Fixtures for all tests. They are offered here once, so that each test worker has one of every session-wide thing."""
+
+from __future__ import annotations
+
+from tests.databases import (
+    empty_postgres_url,
+    fresh_place,
+    fresh_postgres_place,
+    place,
+    postgres_database,
+    postgres_place,
+    postgres_server,
+    sqlite_place,
+    sqlite_template,
+    store,
+)
+
+__all__ = [
+    "empty_postgres_url",
+    "fresh_place",
+    "fresh_postgres_place",
+    "place",
+    "postgres_database",
+    "postgres_place",
+    "postgres_server",
+    "sqlite_place",
+    "sqlite_template",
+    "store",
+]
