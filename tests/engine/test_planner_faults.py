@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from scheduler.core import policy
 from scheduler.core.errors import Unavailable
@@ -14,6 +15,7 @@ from scheduler.core.model import Job
 from scheduler.core.policy import Plan
 from scheduler.core.ports import Due
 from scheduler.engine import planner
+from scheduler.store import tables as t
 from scheduler.store.store import SqlStore
 from tests.engine.checker import faults
 from tests.engine.rig import START, Rig, at, instants, jobs
@@ -116,6 +118,19 @@ def test_what_a_database_outage_delays_is_not_lost(store: SqlStore, fault: str) 
         rig.finish()
     assert instants(rig.runs("a")) == [at(8, minute) for minute in (1, 2, 3, 4, 5)]
     assert rig.statuses("a") == ["COMPLETED"] * 5
+
+
+def test_a_queue_that_somebody_holds_does_not_hold_up_planning(postgres: SqlStore) -> None:
+    """Its runs are planned, and claimed later."""
+    entries = {"a": {**MINUTELY, "queue": "q"}, "b": MINUTELY}
+    rig = Rig(postgres, jobs(entries, queues={"q": {"concurrency": 3}}))
+    rig.turn(minutes=1)
+    with postgres.begin() as tx:
+        tx.runs.session.write(update(t.queues).where(t.queues.c.name == "q").values(burst=1))
+        rig.planner.tick(rig.store.now())
+    assert {run.job: run.status for run in rig.runs()} == {"a": "PENDING", "b": "RUNNING"}
+    rig.worker.tick(rig.store.now())
+    assert rig.statuses("a") == ["RUNNING"]
 
 
 def test_two_planners_at_once_never_double(postgres: SqlStore) -> None:
