@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from scheduler.core.model import Job
 from scheduler.core.policy import Plan
 from scheduler.core.ports import Due
 from scheduler.engine import planner
+from scheduler.engine.in_force import Loaded
 from scheduler.store import tables as t
 from scheduler.store.store import SqlStore
 from tests.engine.checker import faults
@@ -88,19 +90,19 @@ def test_a_job_that_was_changed_meanwhile_is_not_planned_alone(
 ) -> None:
     rig = Rig(store, jobs({"a": MINUTELY, "bad": MINUTELY}))
     break_policy(monkeypatch, "bad")
-    alone = rig.planner._plan_one_by_one
+    alone = rig.planner._plan_alone
 
-    def changed_first(now: datetime) -> int:
+    def changed_first(name: str, loaded: Loaded, now: datetime) -> None:
         with rig.store.begin() as tx:
-            state = tx.jobs.states(["a"])["a"]
-            tx.jobs.put([(planner.replace(state, generation=2), {})])
-        return alone(now)
+            tx.jobs.put([(replace(tx.jobs.states([name])[name], generation=2), {})])
+        alone(name, loaded, now)
 
-    monkeypatch.setattr(rig.planner, "_plan_one_by_one", changed_first)
+    monkeypatch.setattr(rig.planner, "_plan_alone", changed_first)
     rig.turn(minutes=1)
     rig.planner.tick(rig.store.now())
     assert rig.runs("a") == []
-    assert rig.state("a").next_due_at == at(8, 1)
+    assert rig.state("a").next_due_at == rig.state("bad").next_due_at == at(8, 1)
+    assert rig.named("job.disabled") == []
 
 
 @pytest.mark.parametrize("fault", ["away", "broken_commits"])
