@@ -15,7 +15,7 @@ run: .venv/.runtime ## set up and run the daemon on the sample jobs.yaml (state 
 	SCHEDULER_STATE_DIR=var $(BIN)/schedulerd
 
 test: .venv/.dev ## set up and run the whole suite
-	$(BIN)/pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: .venv/.dev ## lint, types, import contracts, generated files in sync
 	$(BIN)/ruff check .

@@ -24,14 +24,16 @@ def campaign(
     jobs: int = 200,
     quiet: tuple[float, float] = (0.5, 4.0),
     afterwards: float = 40.0,
+    retry: bool = True,
     url: str = "",
     **settings: str,
 ) -> tuple[Verdict, History]:
     """Runs `faults` one after the other with random pauses of `quiet` seconds between, goes on for `afterwards` seconds
-    (a run that was lost twice waits 30 s, and its job must be seen to go on), drains, and checks."""
+    (a run that was lost twice waits 30 s, and its job must be seen to go on), drains, and checks. `retry`: some jobs
+    repeat lost attempts."""
     chance = random.Random(seed)
     world = World(folder, uuid.uuid4().hex, url, **settings)
-    made = load.jobs(jobs)
+    made = load.jobs(jobs, retry=retry)
     load.write(world.config, world.stamps, made, world.mark)
     outages: list[tuple[float, float]] = []
     try:

@@ -27,7 +27,7 @@ class LoadJob:
     on_lost: str = "fail"
 
 
-def jobs(count: int) -> list[LoadJob]:
+def jobs(count: int, *, retry: bool = True) -> list[LoadJob]:
     """Most are short, a quarter is longer than its period, a tenth leaves processes behind; all policies occur."""
     made = []
     for number in range(count):
@@ -38,7 +38,7 @@ def jobs(count: int) -> list[LoadJob]:
             leaves = "sleep 300 & "
         elif number % 20 == 17:
             leaves = "setsid sleep 300 & "
-        on_lost = "retry" if number % 3 == 0 else "fail"
+        on_lost = "retry" if retry and number % 3 == 0 else "fail"
         made.append(LoadJob(f"load-{number:03d}", overlap, seconds, leaves, on_lost))
     return made
 
