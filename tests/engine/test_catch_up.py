@@ -29,9 +29,9 @@ def restarted(rig: Rig) -> Rig:
         ("all", None, [("missed", at(8, 1), at(11, 19), 199)]),
     ],
 )
-def test_five_hours_of_downtime(store: SqlStore, catch_up: str, ran: object, skipped: object) -> None:
+def test_five_hours_of_downtime(sqlite: SqlStore, catch_up: str, ran: object, skipped: object) -> None:
     """C04: no manual step, whatever the number of missed instants; the newest one is merely late here."""
-    rig = Rig(store, jobs({"a": {"schedule": MINUTELY, "catch_up": catch_up}}))
+    rig = Rig(sqlite, jobs({"a": {"schedule": MINUTELY, "catch_up": catch_up}}))
     rig.turn(hours=5, seconds=30)
     rig = restarted(rig)
     rig.tick()

@@ -1,0 +1,209 @@
+"""What attempts came to is written down once, whatever breaks meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.core.model import Cause, Status
+from scheduler.core.outcome import GivenBack, Succeeded
+from scheduler.core.ports import Report
+from scheduler.engine import settler
+from scheduler.store.store import SqlStore
+from tests.engine.rig import Rig, canceled, failed, jobs
+
+MINUTELY = {"schedule": "* * * * *"}
+
+
+def test_an_outcome_outlives_a_database_that_is_away(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(Succeeded(result={"n": 1}))
+    rig.store.away = True
+    for _ in range(3):
+        with pytest.raises(Exception, match="away"):
+            rig.worker.tick(rig.clock.turn(seconds=1))
+    rig.store.away = False
+    rig.store.broken_commits = 2
+    for _ in range(2):
+        with pytest.raises(Exception, match="before the commit"):
+            rig.worker.tick(rig.clock.turn(seconds=1))
+    assert rig.statuses("a") == ["RUNNING"]
+    rig.tick()
+    assert (rig.runs("a")[0].status, rig.runs("a")[0].result) == (Status.COMPLETED, {"n": 1})
+    assert rig.attempts.forgotten == [(rig.runs("a")[0].id, 1)]
+
+
+def test_an_answer_that_is_lost_after_the_commit_of_an_end_changes_nothing(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {**MINUTELY, "retries": ["0s"]}}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(failed())
+    rig.store.lost_answers = 1
+    with pytest.raises(Exception, match="after the commit"):
+        rig.worker.tick(rig.store.now())
+    claim = rig.worker.claim()
+    assert claim is not None
+    with rig.store.begin() as tx:
+        tx.runs.promote(rig.store.now())
+        again = tx.runs.claim(claim, rig.store.now())
+    rig.worker.take(claim, again)
+    assert [run.attempt for run in again] == [2]
+    rig.tick()
+    rig.finish()
+    (run,) = rig.runs("a")
+    assert (run.status, run.attempt, run.failures) == (Status.COMPLETED, 2, 1)
+
+
+@pytest.mark.parametrize("loop", ["planner", "worker"])
+def test_a_claim_whose_answer_is_lost_is_given_back(store: SqlStore, loop: str) -> None:
+    """The database holds the runs as claimed by this node, and this node has never heard of them."""
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.turn(minutes=1)
+    if loop == "planner":
+        rig.store.lost_answers = 1
+        with pytest.raises(Exception, match="after the commit"):
+            rig.planner.tick(rig.store.now())
+    else:
+        rig.worker.accepting = False
+        rig.planner.tick(rig.store.now())
+        rig.worker.accepting = True
+        rig.store.lost_answers = 1
+        with pytest.raises(Exception, match="after the commit"):
+            rig.worker.tick(rig.store.now())
+    assert rig.statuses("a") == ["RUNNING"]
+    assert rig.executor.started == []
+    rig.tick(seconds=1)
+    assert [launch.attempt for launch in rig.executor.started] == [1]
+    rig.finish()
+    assert rig.statuses("a") == ["COMPLETED"]
+    assert rig.run(rig.runs("a")[0].id).failures == 0
+
+
+def test_two_claims_at_once_take_no_more_than_there_are_slots(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {}}), slots=4)
+    first = rig.worker.claim()
+    assert first is not None
+    assert first.limit == 4
+    assert rig.worker.claim() is None
+    rig.worker.take(first, [])
+    assert rig.woken == 1, "whoever found no slot looks again"
+    assert rig.worker.claim() is not None
+
+
+def test_a_run_that_is_claimed_again_while_its_end_is_written_is_not_forgotten(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "retries": ["0s"]}}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(failed())
+    drop = rig.worker._held.drop
+
+    def claim_first(lives: object) -> None:
+        rig.worker._held.drop = drop  # type: ignore[method-assign]
+        claim = rig.worker.claim()
+        assert claim is not None
+        with rig.store.begin() as tx:
+            tx.runs.promote(rig.store.now())
+            runs = tx.runs.claim(claim, rig.store.now())
+        rig.worker.take(claim, runs)
+        drop(lives)  # type: ignore[arg-type]
+
+    rig.worker._held.drop = claim_first  # type: ignore[method-assign]
+    rig.worker.tick(rig.store.now())
+    assert len(rig.executor.live) == 1
+    rig.finish()
+    assert rig.statuses("a") == ["COMPLETED"]
+
+
+def test_output_is_stored_with_the_end_and_then_forgotten(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.finish()
+    (run,) = rig.runs("a")
+    with rig.store.queries() as queries:
+        output = queries.output(run.id)
+    assert output is not None
+    assert (output.head, output.attempt) == (b"printed\n", 1)
+    assert rig.attempts.forgotten == [(run.id, 1)]
+
+
+@pytest.mark.parametrize("what", ["output", "result"])
+def test_what_cannot_be_written_of_one_attempt_does_not_hold_up_the_others(store: SqlStore, what: str) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
+    rig.tick(minutes=1)
+    (bad,), (good,) = rig.executor.of("a"), rig.executor.of("b")
+    if what == "output":
+        rig.attempts.unreadable.add(bad)
+    rig.executor.finish(bad, Succeeded(result=object() if what == "result" else None))
+    rig.executor.finish(good, Succeeded(result={"n": 1}))
+    rig.tick()
+    assert rig.statuses() == ["COMPLETED"] * 2
+    assert rig.run(good).result == {"n": 1}
+    assert rig.worker.idle
+
+
+def test_more_ends_than_one_batch(sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settler, "BATCH", 3)
+    rig = Rig(sqlite, jobs({"a": {"overlap": "allow"}}))
+    for number in range(10):
+        rig.desk.run_now("a", author="me", payload=number, has_payload=True)
+    rig.tick()
+    rig.store.broken_commits = 1
+    rig.executor.finish_all()
+    with pytest.raises(Exception, match="before the commit"):
+        rig.worker.tick(rig.store.now())
+    rig.tick()
+    assert rig.statuses() == ["COMPLETED"] * 10
+    assert len(rig.named("run.settled")) == 10
+
+
+def test_reports_reach_the_database_within_two_seconds_also_after_an_outage(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    (run,) = rig.runs("a")
+    rig.attempts.pending = [Report(run.id, run.fence, progress=10.0, message="ten", checkpoint={"page": 1})]
+    rig.turn(seconds=2)
+    rig.store.broken_commits = 1
+    with pytest.raises(Exception, match="before the commit"):
+        rig.keeper._ship_reports()
+    rig.attempts.pending = [Report(run.id, run.fence, progress=20.0)]
+    rig.tick(seconds=2)
+    found = rig.run(run.id)
+    assert (found.progress, found.message, found.checkpoint) == (20.0, "ten", {"page": 1})
+
+
+@pytest.mark.parametrize(("on", "outcome"), [("completed", None), ("failed", failed())])
+def test_after_chains(store: SqlStore, on: str, outcome: object) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "b": {"after": {"job": "a", "on": on}}, "c": {"after": "b"}}))
+    rig.tick(minutes=1)
+    rig.finish(outcome or Succeeded(result={"rows": 3}))
+    (first,) = rig.runs("a")
+    (follow_up,) = rig.runs("b")
+    assert (follow_up.cause, follow_up.key, follow_up.status) == (Cause.AFTER, f"after:{first.id}", Status.RUNNING)
+    launch = rig.executor.started[-1]
+    assert launch.run.payload == {
+        "schema": 1,
+        "run": first.id,
+        "job": "a",
+        "status": on.upper(),
+        "result": {"rows": 3} if on == "completed" else None,
+    }
+    rig.finish(canceled())
+    assert rig.runs("c") == []
+
+
+def test_a_retried_attempt_starts_no_chain_before_its_run_is_over(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**MINUTELY, "retries": ["1s"]}, "b": {"after": {"job": "a", "on": "failed"}}}))
+    rig.tick(minutes=1)
+    rig.finish(failed())
+    assert rig.runs("b") == []
+    rig.tick(seconds=2)
+    rig.finish(failed())
+    assert len(rig.runs("b")) == 1
+
+
+def test_given_back_untouched_the_run_is_as_before_its_claim(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.worker.accepting = False
+    rig.finish(GivenBack(started=False))
+    (run,) = rig.runs("a")
+    assert (run.status, run.attempt, run.lost, run.started_at) == (Status.PENDING, 0, 0, None)
+    assert rig.detail(run.id).attempts == ()
