@@ -39,6 +39,9 @@ print(json.dumps({
 }))
 """
 PYTHON_IGNORES = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
+# glibc's posix_spawn, which newer interpreters start the supervisor with, ignores the two signals it keeps for itself;
+# nobody can set them otherwise, and a program that needs them sets them anew.
+OF_GLIBC = 1 << 31 | 1 << 32
 
 
 def look(supervisor: Harness, **more: Any) -> dict[str, object]:
@@ -47,6 +50,12 @@ def look(supervisor: Harness, **more: Any) -> dict[str, object]:
     found = json.loads(supervisor.output("look"))
     assert isinstance(found, dict)
     return found
+
+
+def ignored(found: dict[str, object]) -> int:
+    mask = found["ignored"]
+    assert isinstance(mask, int)
+    return mask & ~OF_GLIBC
 
 
 def test_a_child_gets_exactly_what_it_should(supervisor: Harness, tmp_path: Path) -> None:
@@ -65,7 +74,7 @@ def test_a_child_gets_exactly_what_it_should(supervisor: Harness, tmp_path: Path
     assert found["cwd"] == str(tmp_path)
     assert found["session"] is True
     assert found["blocked"] == 0
-    assert found["ignored"] == PYTHON_IGNORES
+    assert ignored(found) == PYTHON_IGNORES
     assert found["oom"] == min(1000, int(Path("/proc/self/oom_score_adj").read_text()) + 500)
     assert found["memory"] == -1
 
@@ -81,7 +90,7 @@ def test_signals_ignored_in_the_daemon_are_not_ignored_in_children(tmp_path: Pat
     former = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     try:
         harness = Harness(tmp_path)
-        assert look(harness)["ignored"] == PYTHON_IGNORES
+        assert ignored(look(harness)) == PYTHON_IGNORES
         assert harness.client.close()
     finally:
         signal.signal(signal.SIGUSR2, former)
