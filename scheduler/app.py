@@ -15,7 +15,8 @@ import structlog
 
 from scheduler.core.errors import SchedulerError, StartError, Unavailable
 from scheduler.core.ids import new_id
-from scheduler.core.model import Configuration, Node, Output
+from scheduler.core.job import Configuration
+from scheduler.core.model import Node, Output
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.schedule import TZDATA_VERSION
 from scheduler.engine.audit import Auditor

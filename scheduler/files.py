@@ -13,7 +13,7 @@ from scheduler.config.diff import describe
 from scheduler.config.load import Loaded, load, load_texts, texts_of
 from scheduler.config.problem import ConfigError
 from scheduler.config.sources import Disk
-from scheduler.core.model import Configuration
+from scheduler.core.job import Configuration
 
 
 class JobsFile:

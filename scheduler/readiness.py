@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.core.ports import Clock
+from scheduler.core.execution import Clock
 from scheduler.engine.drain import Drain
 from scheduler.engine.in_force import InForce
 from scheduler.engine.invariants import Invariants

@@ -10,7 +10,8 @@ from pathlib import Path
 import structlog
 
 from scheduler.core.children import ChildExit
-from scheduler.core.model import Action, Configuration, Job, Run
+from scheduler.core.job import Action, Configuration, Job
+from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome
 from scheduler.core.ports import Store
 from scheduler.engine.recovery import predecessors

@@ -13,8 +13,8 @@ from scheduler.config.problem import Path, Problem, in_order
 from scheduler.config.secrets import missing
 from scheduler.config.written import duration_text
 from scheduler.core.explain import warnings as surprises
+from scheduler.core.job import Job, Leftovers, Secret
 from scheduler.core.lifecycle import wait_before
-from scheduler.core.model import Job, Leftovers, Secret
 
 _DETACHING = re.compile(r"(?:^|[;&|\s(])(nohup|setsid|disown|daemonize)(?=$|[;&|\s)])")
 _BACKGROUND = re.compile(r"(?<![&>|<])&\s*$")

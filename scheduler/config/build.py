@@ -22,20 +22,8 @@ from scheduler.config.translate import complaints
 from scheduler.config.written import action_of, definition_of, fingerprint_of
 from scheduler.core.errors import ScheduleError
 from scheduler.core.instants import instant_of_wall
-from scheduler.core.model import (
-    After,
-    Blackout,
-    CatchUp,
-    Child,
-    Job,
-    Leftovers,
-    Limits,
-    OnLost,
-    Overlap,
-    Secret,
-    Status,
-    Watch,
-)
+from scheduler.core.job import After, Blackout, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Secret, Watch
+from scheduler.core.model import Status
 from scheduler.core.schedule import DayMatch, Schedule
 from scheduler.core.zone import zone_of
 

@@ -12,7 +12,7 @@ from scheduler.config.advice import advise
 from scheduler.config.load import Loaded, load
 from scheduler.config.problem import ConfigError, Problem
 from scheduler.config.sources import Disk, Source
-from scheduler.core.model import Configuration
+from scheduler.core.job import Configuration
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.config.written import canonical
-from scheduler.core.model import Configuration, Job, Json, Queue
+from scheduler.core.job import Configuration, Job, Queue
+from scheduler.core.model import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from scheduler.core.model import Secret
+from scheduler.core.job import Secret
 
 
 def missing(secret: Secret, environ: Mapping[str, str] | None = None) -> str | None:

@@ -18,7 +18,8 @@ from scheduler.config.actions.base import Options
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel
 from scheduler.core.durations import format_duration
-from scheduler.core.model import Action, Job, Json
+from scheduler.core.job import Action, Job
+from scheduler.core.model import Json
 
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from scheduler.core.model import Leftovers, Limits
+from scheduler.core.job import Leftovers, Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from scheduler.core.excuses import FOREVER, blackout_stretches, pause_stretches
-from scheduler.core.model import Blackout, Job, Pause
+from scheduler.core.job import Blackout, Job
+from scheduler.core.model import Pause
 from scheduler.core.schedule import Schedule
 
 _TICK = timedelta(microseconds=1)

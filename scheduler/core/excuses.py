@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from heapq import merge
 from operator import attrgetter
 
-from scheduler.core.model import Blackout, Pause, SkipReason
+from scheduler.core.job import Blackout
+from scheduler.core.model import Pause, SkipReason
 from scheduler.core.schedule import Schedule
 
 FOREVER = datetime.max.replace(tzinfo=UTC)

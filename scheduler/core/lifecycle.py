@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from scheduler.core.model import FailReason, Job, OnLost, Retries, Run, Status
+from scheduler.core.job import Job, OnLost, Retries
+from scheduler.core.model import FailReason, Run, Status
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Succeeded
-from scheduler.core.ports import Settlement
+from scheduler.core.requests import Settlement
 
 LOST_LIMIT = 3
 """At most so many attempts of one run may be lost with their node before it fails."""

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 
 from scheduler.core.excuses import Excuse, excuses
 from scheduler.core.ids import short
-from scheduler.core.model import CatchUp, Cause, Job, Overlap, Skip, SkipReason, Status
-from scheduler.core.ports import Due, Unfinished
+from scheduler.core.job import CatchUp, Job, Overlap
+from scheduler.core.model import Cause, Skip, SkipReason, Status
+from scheduler.core.requests import Due, Unfinished
 from scheduler.core.schedule import Schedule
 
 LATE = timedelta(minutes=1)

@@ -1,133 +1,32 @@
-"""The seams between the parts. Siblings know each other only through these; app.py joins them.
+"""The store as the rest of the product sees it. Siblings know each other only through the seams in this package;
+app.py joins them.
 
 A `Transaction` is one database transaction; its groups are its verbs. Every write is compare-and-set and says
-whether it took place. All transactions lock rows in one order: node, generation, job, queue, lock, run.
+whether it took place. All transactions lock rows in one order: node, generation, queue, job, lock, run.
 `now` is always the caller's instant (database time on PostgreSQL), read once per tick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import ClassVar, Protocol
+from typing import Protocol
 
+from scheduler.core.job import Job, Queue
 from scheduler.core.model import (
-    Attempt,
     Generation,
-    Job,
     JobState,
     Json,
     NewRun,
     Node,
     Output,
     Pause,
-    Queue,
     Run,
     ScheduleVersion,
     Skip,
-    Status,
 )
-from scheduler.core.outcome import Outcome
-
-
-class Clock(Protocol):
-    def now(self) -> datetime:
-        """The wall clock: aware, UTC."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds that never step; for time-outs."""
-        ...
-
-    def boottime(self) -> float:
-        """Seconds that never step and go on while the machine sleeps; for trust."""
-        ...
-
-
-# ---------------------------------------------------------------- store
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a node asks for: at most `limit` runs out of `queues` (None: all). `generation` is the newest one it has
-    loaded: runs of jobs changed later are left. `busy_queues` "skip": a queue whose row somebody holds is passed over
-    (the planner); "wait": waited for (the worker)."""
-
-    node: str
-    generation: int
-    limit: int
-    queues: tuple[str, ...] | None = None
-    skip_busy_queues: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """What becomes of a RUNNING run held by `node` with `fence`: computed by core.lifecycle, applied by the store.
-
-    `status` PENDING means a further attempt, not before `not_before`. `failures` and `lost` are the new counts.
-    `attempt_outcome` closes the attempt; None gives it back as if it had not been claimed.
-    """
-
-    run: str
-    node: str
-    fence: int
-    status: Status
-    attempt_outcome: str | None
-    reason: str | None = None
-    not_before: datetime | None = None
-    failures: int = 0
-    lost: int = 0
-    error: str | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    result: Json = None
-    left: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a running run says about itself; None leaves a field as it is."""
-
-    run: str
-    fence: int
-    progress: float | None = None
-    message: str | None = None
-    result: Json = None
-    checkpoint: Json = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """An unfinished run as policies see it. `foreign_holder` is the run of *another* job that holds its lock."""
-
-    job: str
-    run: str
-    seq: int
-    status: Status
-    cause: str
-    attempt: int
-    created_at: datetime
-    foreign_holder: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """A job whose `next_due_at` has come, with what its policies need."""
-
-    state: JobState
-    unfinished: tuple[Unfinished, ...]
-    pauses: tuple[Pause, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """Moves `next_due_at` of a job from `old` to `new` if it is still `old`."""
-
-    job: str
-    old: datetime
-    new: datetime | None
+from scheduler.core.requests import Advance, Claim, Due, Report, Settlement, Unfinished
 
 
 class Nodes(Protocol):
@@ -355,95 +254,3 @@ class Store(Protocol):
     def now(self) -> datetime:
         """The time that planning uses: the database's on PostgreSQL, this machine's on SQLite."""
         ...
-
-
-# ---------------------------------------------------------------- executors
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """One attempt to carry out. `environment` holds everything the child gets, secrets included: it is never logged."""
-
-    run: Run
-    job: Job
-    attempt: int
-    environment: Mapping[str, str]
-    secrets: Mapping[str, str] = field(default_factory=dict)
-
-
-class Executor(Protocol):
-    kind: ClassVar[str]
-    """The word in jobs.yaml."""
-
-    def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
-        """Begins the attempt and returns at once; `done` is called exactly once, from any thread, when everything the
-        attempt started is gone. Never raises: what cannot start is an outcome."""
-        ...
-
-    def end(self, run: str, why: str) -> None:
-        """Asks to end the attempt (`timeout cancel lost drain`): TERM, after `kill_after` KILL. `done` follows,
-        with an outcome that means what `why` says, whatever the exit code."""
-        ...
-
-
-class Attempts(Protocol):
-    """What the daemon reads of attempts that it runs or ran: output and reports on disk, before they are shipped."""
-
-    def outputs(self, runs: Collection[tuple[str, int]]) -> list[Output]: ...
-
-    def reports(self) -> list[Report]:
-        """What live attempts have reported since the last call."""
-        ...
-
-    def forget(self, runs: Collection[tuple[str, int]]) -> None:
-        """Their output is in the database: removes what lies on disk."""
-        ...
-
-    def left_behind(self) -> list[tuple[str, int]]:
-        """(run, attempt) of which something lies on disk and that this process did not start."""
-        ...
-
-
-class Switch(Protocol):
-    """The dead man's switch: the supervisor, as the beats see it."""
-
-    def trust(self, term_at: float | None, kill_at: float | None) -> None:
-        """Children live until these instants of CLOCK_BOOTTIME (seconds); None: as long as the daemon lives."""
-        ...
-
-    def ping(self) -> None: ...
-
-    def silent_for(self) -> float:
-        """Seconds since its last answer."""
-        ...
-
-    def kill(self) -> None:
-        """Ends a supervisor that no longer answers."""
-        ...
-
-
-class Bus(Protocol):
-    def publish(self, name: str, /, **fields: object) -> None: ...
-
-
-__all__ = [
-    "Advance",
-    "Attempt",
-    "Attempts",
-    "Bus",
-    "Claim",
-    "Clock",
-    "Due",
-    "Executor",
-    "Generations",
-    "Jobs",
-    "Launch",
-    "Ledger",
-    "Nodes",
-    "Report",
-    "Runs",
-    "Settlement",
-    "Store",
-    "Transaction",
-    "Unfinished",
-]

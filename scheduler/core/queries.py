@@ -13,18 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from scheduler.core.model import (
-    Attempt,
-    JobState,
-    Json,
-    Node,
-    Output,
-    Pause,
-    Queue,
-    Run,
-    Skip,
-    Status,
-)
+from scheduler.core.job import Queue
+from scheduler.core.model import Attempt, JobState, Json, Node, Output, Pause, Run, Skip, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from scheduler.core.ids import new_id
-from scheduler.core.model import Cause, Job, NewRun, Run, Status
-from scheduler.core.ports import Settlement, Transaction
+from scheduler.core.job import Job
+from scheduler.core.model import Cause, NewRun, Run, Status
+from scheduler.core.ports import Transaction
+from scheduler.core.requests import Settlement
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.in_force import InForce
 

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 import structlog
 
 from scheduler.core.commands import AuditReport, JobAudit
+from scheduler.core.execution import Bus
 from scheduler.core.model import Skip, SkipReason
-from scheduler.core.ports import Bus, Store
+from scheduler.core.ports import Store
 from scheduler.core.stamp import from_text, to_text
 from scheduler.engine.balance import Gap, balance
 

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 import structlog
 
 from scheduler.core.errors import Unavailable
-from scheduler.core.ports import Bus, Clock, Store, Switch
+from scheduler.core.execution import Bus, Clock, Switch
+from scheduler.core.ports import Store
 from scheduler.engine.in_force import InForce
 
 log = structlog.get_logger("engine")

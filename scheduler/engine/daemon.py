@@ -18,7 +18,7 @@ import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from scheduler.core.ports import Clock
+from scheduler.core.execution import Clock
 from scheduler.engine.loop import Loop
 
 log = structlog.get_logger("engine")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from scheduler.core.deadline import deadline
-from scheduler.core.model import Job
+from scheduler.core.job import Job
 from scheduler.core.ports import Transaction
 
 _TICK = timedelta(microseconds=1)

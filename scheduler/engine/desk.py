@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 
 from scheduler.core.commands import AuditReport, IfBusy, Reloaded
 from scheduler.core.errors import NotFound, Refused
+from scheduler.core.execution import Bus
 from scheduler.core.ids import new_id, short
-from scheduler.core.model import Cause, Job, Json, NewRun, Pause, Run, Status
-from scheduler.core.ports import Bus, Store, Transaction
+from scheduler.core.job import Job
+from scheduler.core.model import Cause, Json, NewRun, Pause, Run, Status
+from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable, RunFilter
 from scheduler.engine.audit import OVERDUE, audit
 from scheduler.engine.deadlines import refresh_deadlines

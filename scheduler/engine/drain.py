@@ -8,8 +8,9 @@ from datetime import timedelta
 import structlog
 
 from scheduler.core.errors import Unavailable
+from scheduler.core.execution import Bus, Clock
 from scheduler.core.ids import short
-from scheduler.core.ports import Bus, Clock, Store
+from scheduler.core.ports import Store
 from scheduler.engine.worker import Worker
 
 log = structlog.get_logger("engine")

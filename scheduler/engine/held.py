@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scheduler.core.execution import Executor
 from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome
-from scheduler.core.ports import Executor
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.core.model import Configuration, Job
+from scheduler.core.job import Configuration, Job
 
 
 @dataclass(frozen=True, slots=True)

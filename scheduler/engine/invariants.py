@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from scheduler.core.execution import Bus
 from scheduler.core.model import Node
-from scheduler.core.ports import Bus, Store
+from scheduler.core.ports import Store
 from scheduler.core.queries import Gauges, QueueView, Readable
 
 log = structlog.get_logger("engine")

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from scheduler.core.ports import Attempts, Bus, Clock, Report, Store
+from scheduler.core.execution import Attempts, Bus, Clock
+from scheduler.core.ports import Store
+from scheduler.core.requests import Report
 from scheduler.engine.in_force import InForce
 from scheduler.engine.orphans import close_orphans
 

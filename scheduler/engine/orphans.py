@@ -7,10 +7,11 @@ from datetime import datetime
 
 import structlog
 
+from scheduler.core.execution import Bus
 from scheduler.core.lifecycle import settle
 from scheduler.core.model import FailReason, Run
 from scheduler.core.outcome import Failed, Outcome
-from scheduler.core.ports import Bus, Store, Transaction
+from scheduler.core.ports import Store, Transaction
 from scheduler.engine.aftermath import settle_all
 from scheduler.engine.in_force import InForce
 

@@ -10,10 +10,13 @@ from itertools import groupby
 import structlog
 
 from scheduler.core.errors import Unavailable
+from scheduler.core.execution import Bus
 from scheduler.core.ids import new_id
-from scheduler.core.model import Configuration, Job, JobState, NewRun, Run, Skip, SkipReason
+from scheduler.core.job import Configuration, Job
+from scheduler.core.model import JobState, NewRun, Run, Skip, SkipReason
 from scheduler.core.policy import Plan, PlannedRun, plan
-from scheduler.core.ports import Advance, Bus, Claim, Due, Store, Transaction
+from scheduler.core.ports import Store, Transaction
+from scheduler.core.requests import Advance, Claim, Due
 from scheduler.core.stamp import to_text
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.in_force import InForce, Loaded

@@ -7,9 +7,10 @@ from datetime import datetime
 
 import structlog
 
+from scheduler.core.execution import Attempts, Bus
 from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome
-from scheduler.core.ports import Attempts, Bus, Store
+from scheduler.core.ports import Store
 from scheduler.engine.in_force import InForce
 from scheduler.engine.orphans import close_orphans
 

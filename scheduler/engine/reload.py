@@ -9,8 +9,10 @@ import structlog
 
 from scheduler.core.commands import Reloaded
 from scheduler.core.errors import InvalidInput, Refused, SchedulerError
-from scheduler.core.model import Configuration, Generation
-from scheduler.core.ports import Bus, Store, Transaction
+from scheduler.core.execution import Bus
+from scheduler.core.job import Configuration
+from scheduler.core.model import Generation
+from scheduler.core.ports import Store, Transaction
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.line import Line

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scheduler.core.ports import Bus, Store
+from scheduler.core.execution import Bus
+from scheduler.core.ports import Store
 from scheduler.engine.in_force import InForce
 
 EVERY = timedelta(minutes=1)

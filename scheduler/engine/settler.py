@@ -11,10 +11,12 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.errors import Unavailable
+from scheduler.core.execution import Attempts, Bus
 from scheduler.core.lifecycle import settle
 from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome, Succeeded
-from scheduler.core.ports import Attempts, Bus, Settlement, Store
+from scheduler.core.ports import Store
+from scheduler.core.requests import Settlement
 from scheduler.engine.aftermath import settle_all
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce

@@ -9,17 +9,11 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from scheduler.core.errors import Refused
-from scheduler.core.model import (
-    Action,
-    CatchUp,
-    Configuration,
-    Generation,
-    Job,
-    JobState,
-    ScheduleVersion,
-)
+from scheduler.core.job import Action, CatchUp, Configuration, Job
+from scheduler.core.model import Generation, JobState, ScheduleVersion
 from scheduler.core.policy import Plan, plan
-from scheduler.core.ports import Due, Transaction
+from scheduler.core.ports import Transaction
+from scheduler.core.requests import Due
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.planner import apply_plans

@@ -8,10 +8,13 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.errors import Unavailable
+from scheduler.core.execution import Attempts, Bus, Clock, Executor, Launch
+from scheduler.core.job import Job
 from scheduler.core.lifecycle import settle
-from scheduler.core.model import FailReason, Job, JobState, Run
+from scheduler.core.model import FailReason, JobState, Run
 from scheduler.core.outcome import Failed, GivenBack, Outcome
-from scheduler.core.ports import Attempts, Bus, Claim, Clock, Executor, Launch, Store
+from scheduler.core.ports import Store
+from scheduler.core.requests import Claim
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 from scheduler.engine.settler import Settler

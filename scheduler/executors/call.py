@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Succeeded
-from scheduler.core.ports import Launch
 from scheduler.executors.attempts.environment import base_environment
 from scheduler.executors.context import Context
 from scheduler.executors.workers.answers import without_message

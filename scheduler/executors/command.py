@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from scheduler.core.children import ChildExit, ChildSpec, ChildUser
 from scheduler.core.errors import InvalidInput, SchedulerError, Unavailable
+from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Snoozed
-from scheduler.core.ports import Launch
 from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.attempts.outcomes import of_exit
 from scheduler.executors.attempts.records import AttemptRecords

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from scheduler import executors
+from scheduler.core.execution import Executor, Launch
 from scheduler.core.outcome import Outcome
-from scheduler.core.ports import Executor, Launch
 from scheduler.executors.context import Context
 
 

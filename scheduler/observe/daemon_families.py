@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from scheduler.core.model import Configuration
+from scheduler.core.job import Configuration
 from scheduler.core.queries import Gauges
 from scheduler.observe.job_families import clean
 from scheduler.observe.tally import Tally

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from scheduler.core.model import Job, SkipReason
+from scheduler.core.job import Job
+from scheduler.core.model import SkipReason
 from scheduler.core.queries import Gauges, JobGauge
 from scheduler.observe.tally import Tally
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 
-from scheduler.core.model import Configuration
+from scheduler.core.job import Configuration
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.queries import Gauges, Readable
 from scheduler.observe.daemon_families import START_DELAY_BOUNDS, Surroundings, Turning, daemon_families

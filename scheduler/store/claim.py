@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, literal, select, update
 
 from scheduler.core.model import Cause, Run, Status, WaitsFor
-from scheduler.core.ports import Claim
+from scheduler.core.requests import Claim
 from scheduler.store import tables as t
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes

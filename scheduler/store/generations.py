@@ -8,7 +8,8 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, func, select, text, update
 
-from scheduler.core.model import Generation, Queue
+from scheduler.core.job import Queue
+from scheduler.core.model import Generation
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.store import tables as t
 from scheduler.store.rows import generation_of

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Select, bindparam, delete, select, update
 
 from scheduler.core.model import JobState, Json, Pause, ScheduleVersion
-from scheduler.core.ports import Advance, Due
+from scheduler.core.requests import Advance, Due
 from scheduler.store import tables as t
 from scheduler.store.pauses import pauses_of, put_pauses, resume
 from scheduler.store.rows import STATE, state_of, version_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import and_, case, literal, null, or_, select, update
 
-from scheduler.core.model import Job, WaitsFor
+from scheduler.core.job import Job
+from scheduler.core.model import WaitsFor
 from scheduler.store import tables as t
 from scheduler.store.insert import open_locks
 from scheduler.store.promote import next_in_line

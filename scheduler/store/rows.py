@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Row, select
 
+from scheduler.core.job import Queue
 from scheduler.core.model import (
     Attempt,
     Cause,
@@ -16,7 +17,6 @@ from scheduler.core.model import (
     JobState,
     Node,
     Pause,
-    Queue,
     Run,
     ScheduleVersion,
     Skip,

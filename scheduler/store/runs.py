@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
-from scheduler.core.model import Job, NewRun, Output, Run, Skip, WaitsFor
-from scheduler.core.ports import Claim, Report, Settlement, Unfinished
+from scheduler.core.job import Job
+from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
+from scheduler.core.requests import Claim, Report, Settlement, Unfinished
 from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.claim import claim as take

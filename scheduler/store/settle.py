@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select, update
 
 from scheduler.core.model import Run, Status, WaitsFor
-from scheduler.core.ports import Settlement
+from scheduler.core.requests import Settlement
 from scheduler.store import tables as t
 from scheduler.store.promote import next_in_line
 from scheduler.store.rows import RUN, run_of

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
 
 from scheduler.core.model import Status
-from scheduler.core.ports import Unfinished
+from scheduler.core.requests import Unfinished
 from scheduler.store import tables as t
 from scheduler.store.session import Session
 

@@ -9,7 +9,8 @@ from datetime import datetime
 from starlette.requests import Request
 
 from scheduler.core.commands import Commands
-from scheduler.core.model import Configuration, Job, Output
+from scheduler.core.job import Configuration, Job
+from scheduler.core.model import Output
 from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
 

@@ -9,7 +9,7 @@ from scheduler.config.load import load
 from scheduler.config.show import show
 from scheduler.config.sources import Stored
 from scheduler.core.errors import NotFound, Refused, Unavailable
-from scheduler.core.model import Configuration
+from scheduler.core.job import Configuration
 from scheduler.web.answers import Answer
 from scheduler.web.backend import backend_of
 from scheduler.web.inputs import query_text

@@ -11,7 +11,8 @@ from typing import Any
 
 from scheduler.core.excuses import excuses
 from scheduler.core.explain import note
-from scheduler.core.model import Job, Pause
+from scheduler.core.job import Job
+from scheduler.core.model import Pause
 from scheduler.core.queries import JobView
 from scheduler.web.present import Shown, pause_json, run_json, skip_json, when
 

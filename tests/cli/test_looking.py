@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed
-from scheduler.core.ports import Advance
+from scheduler.core.requests import Advance
 from tests.faces import Served
 
 

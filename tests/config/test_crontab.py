@@ -13,7 +13,7 @@ from scheduler.config.crontab_names import name_of
 from scheduler.config.crontab_writer import Imported, import_crontab
 from scheduler.config.load import load_texts
 from scheduler.config.sources import Stored
-from scheduler.core.model import CatchUp, Configuration, Leftovers, OnLost, Overlap
+from scheduler.core.job import CatchUp, Configuration, Leftovers, OnLost, Overlap
 
 DEBIAN = """\
 # /etc/crontab: system-wide crontab

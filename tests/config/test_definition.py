@@ -9,7 +9,7 @@ import pytest
 from scheduler.config.diff import describe, diff
 from scheduler.config.load import load_texts
 from scheduler.config.written import size_text
-from scheduler.core.model import Configuration, Job
+from scheduler.core.job import Configuration, Job
 from tests.config.texts import load, one
 
 CRON = "schedule: 0 8 * * 1, timezone: Asia/Shanghai, command: x"

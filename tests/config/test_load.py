@@ -6,17 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.core.model import (
-    CatchUp,
-    Leftovers,
-    Limits,
-    OnLost,
-    Overlap,
-    Queue,
-    Retries,
-    Secret,
-    Status,
-)
+from scheduler.core.job import CatchUp, Leftovers, Limits, OnLost, Overlap, Queue, Retries, Secret
+from scheduler.core.model import Status
 from tests.config.texts import load, one, problems
 
 CRON = "schedule: 0 8 * * 1, timezone: Asia/Shanghai, command: x"

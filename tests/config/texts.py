@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.config.load import load_texts
 from scheduler.config.problem import ConfigError, Problem
-from scheduler.core.model import Configuration, Job
+from scheduler.core.job import Configuration, Job
 
 GOOD = "schedule: 0 8 * * 1, timezone: UTC, command: x"
 

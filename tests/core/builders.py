@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scheduler.core.model import Action, Blackout, Cause, Job, JobState, Pause, Skip, Status
+from scheduler.core.job import Action, Blackout, Job
+from scheduler.core.model import Cause, JobState, Pause, Skip, Status
 from scheduler.core.policy import Plan, plan
-from scheduler.core.ports import Due, Unfinished
+from scheduler.core.requests import Due, Unfinished
 from scheduler.core.schedule import Schedule
 
 TICK = timedelta(microseconds=1)

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from scheduler.core.model import Blackout, CatchUp, Job, Overlap, Pause, Status
-from scheduler.core.ports import Due
+from scheduler.core.job import Blackout, CatchUp, Job, Overlap
+from scheduler.core.model import Pause, Status
+from scheduler.core.requests import Due
 
 from . import brute_force
 

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from scheduler.core.model import Blackout, CatchUp, Cause, Job, Overlap, Pause, Status
-from scheduler.core.ports import Due, Unfinished
+from scheduler.core.job import Blackout, CatchUp, Job, Overlap
+from scheduler.core.model import Cause, Pause, Status
+from scheduler.core.requests import Due, Unfinished
 
 from .builders import TICK, fixed, job, owed, pause, recurring, unfinished
 from .judge import instants_of

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.deadline import deadline
-from scheduler.core.model import Blackout, Job, Pause, Watch
+from scheduler.core.job import Blackout, Job, Watch
+from scheduler.core.model import Pause
 
 from .builders import TICK, at, fixed, job, pause, recurring
 from .judge import Excuses, instants_of

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.job import Job, OnLost, Retries
 from scheduler.core.lifecycle import JITTER, settle, wait_before
-from scheduler.core.model import Cause, FailReason, Job, OnLost, Retries, Run, Status
+from scheduler.core.model import Cause, FailReason, Run, Status
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Succeeded
-from scheduler.core.ports import Settlement
+from scheduler.core.requests import Settlement
 
 from .builders import at, job
 from .strategies import CORE

@@ -8,7 +8,8 @@ from time import perf_counter
 import pytest
 
 from scheduler.core.excuses import excuses
-from scheduler.core.model import CatchUp, Skip
+from scheduler.core.job import CatchUp
+from scheduler.core.model import Skip
 from scheduler.core.policy import Plan, plan
 
 from .builders import TICK, at, fixed, job, judged, owed, pause, recurring, unfinished, words

@@ -19,9 +19,10 @@ import pytest
 
 from scheduler.core.deadline import deadline
 from scheduler.core.errors import ScheduleError
-from scheduler.core.model import CatchUp, Job, Overlap, Skip, SkipReason, Status, Watch
+from scheduler.core.job import CatchUp, Job, Overlap, Watch
+from scheduler.core.model import Skip, SkipReason, Status
 from scheduler.core.policy import plan
-from scheduler.core.ports import Unfinished
+from scheduler.core.requests import Unfinished
 from scheduler.core.schedule import Schedule
 
 from .builders import at, fixed, job, judged, owed, pause, unfinished, words

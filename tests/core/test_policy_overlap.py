@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.core.model import CatchUp, Cause, Overlap, Skip, Status
+from scheduler.core.job import CatchUp, Overlap
+from scheduler.core.model import Cause, Skip, Status
 
 from .builders import at, job, judged, pause, unfinished, words
 

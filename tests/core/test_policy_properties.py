@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.model import Job, Skip
+from scheduler.core.job import Job
+from scheduler.core.model import Skip
 from scheduler.core.policy import plan
-from scheduler.core.ports import Due
+from scheduler.core.requests import Due
 
 from .builders import TICK, owed
 from .judge import instants_of, judge

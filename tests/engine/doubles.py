@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 from scheduler.core.errors import Unavailable
+from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason, Output
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Succeeded
-from scheduler.core.ports import Launch, Report
+from scheduler.core.requests import Report
 
 START = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 """A Monday."""

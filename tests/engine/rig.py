@@ -9,11 +9,12 @@ from typing import Any
 
 from scheduler.config.load import load_texts
 from scheduler.core.commands import AuditReport, Reloaded
+from scheduler.core.execution import Launch
 from scheduler.core.ids import new_id
-from scheduler.core.model import Configuration, FailReason, JobState, Node, Run, Skip
+from scheduler.core.job import Configuration
+from scheduler.core.model import FailReason, JobState, Node, Run, Skip
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.outcome import Canceled, Failed
-from scheduler.core.ports import Launch
 from scheduler.core.queries import RunDetail, RunFilter
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats

@@ -12,9 +12,9 @@ from sqlalchemy import update
 
 from scheduler.core import policy
 from scheduler.core.errors import Unavailable
-from scheduler.core.model import Job
+from scheduler.core.job import Job
 from scheduler.core.policy import Plan
-from scheduler.core.ports import Due
+from scheduler.core.requests import Due
 from scheduler.engine import planner
 from scheduler.engine.in_force import Loaded
 from scheduler.store import tables as t

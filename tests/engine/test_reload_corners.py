@@ -8,7 +8,8 @@ import pytest
 
 from scheduler.core.commands import Reloaded
 from scheduler.core.errors import Unavailable
-from scheduler.core.model import Cause, Configuration, Status
+from scheduler.core.job import Configuration
+from scheduler.core.model import Cause, Status
 from scheduler.store.store import SqlStore
 from tests.engine.rig import START, Rig, at, failed, instants, jobs
 

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.core.model import Cause, Status
 from scheduler.core.outcome import GivenBack, Succeeded
-from scheduler.core.ports import Report
+from scheduler.core.requests import Report
 from scheduler.engine import settler
 from scheduler.store.store import SqlStore
 from tests.engine.rig import Rig, canceled, failed, jobs

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.core.children import Children
+from scheduler.core.execution import Launch
 from scheduler.core.ids import new_id
-from scheduler.core.model import Action, Cause, Child, Job, Limits, Run, Secret, Status
+from scheduler.core.job import Action, Child, Job, Limits, Secret
+from scheduler.core.model import Cause, Run, Status
 from scheduler.core.outcome import Failed, Outcome, Succeeded
-from scheduler.core.ports import Launch
 from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context

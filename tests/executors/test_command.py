@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.core.model import FailReason, Limits
+from scheduler.core.job import Limits
+from scheduler.core.model import FailReason
 from scheduler.core.outcome import Canceled, Failed
 from tests.executors.harness import Bench, alive, secret
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.model import Cause, JobState, Secret
+from scheduler.core.execution import Launch
+from scheduler.core.job import Secret
+from scheduler.core.model import Cause, JobState
 from scheduler.core.outcome import Failed, Snoozed
-from scheduler.core.ports import Launch
 from scheduler.core.schedule import Schedule
 from scheduler.executors.attempts import environment
 from scheduler.executors.attempts.environment import idempotency_key, traceparent

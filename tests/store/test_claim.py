@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.core.model import Cause, Pause, Status, WaitsFor
-from scheduler.core.ports import Advance, Claim
+from scheduler.core.requests import Advance, Claim
 from scheduler.store.store import SqlStore
 from tests.store.world import (
     DAY,

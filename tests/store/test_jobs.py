@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.core.model import Pause, Queue, ScheduleVersion
-from scheduler.core.ports import Advance
+from scheduler.core.job import Queue
+from scheduler.core.model import Pause, ScheduleVersion
+from scheduler.core.requests import Advance
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.store.store import SqlStore
 from tests.store.world import DAY, HOUR, MINUTE, T0, add, claim, job_state, new_run, node, occurrence, set_up, state

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import bindparam, event, text
 
-from scheduler.core.model import Queue, Status
-from scheduler.core.ports import Claim, Transaction
+from scheduler.core.job import Queue
+from scheduler.core.model import Status
+from scheduler.core.ports import Transaction
 from scheduler.core.queries import Queries, RunFilter
+from scheduler.core.requests import Claim
 from scheduler.store.store import SqlStore
 from scheduler.store.types import UtcInstant
 from tests.databases import Place

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.model import Cause, Pause, Queue, SkipReason, Status
+from scheduler.core.job import Queue
+from scheduler.core.model import Cause, Pause, SkipReason, Status
 from scheduler.core.queries import Page, RunFilter, Waiting
 from scheduler.store.store import SqlStore
 from tests.store.world import (

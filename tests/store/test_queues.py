@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.core.model import Queue
+from scheduler.core.job import Queue
 from scheduler.store.store import SqlStore
 from tests.store.world import HOUR, SECOND, T0, add, claim, get, new_run, promote, set_up, settle, settlement
 

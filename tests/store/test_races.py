@@ -7,8 +7,9 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from scheduler.core.model import Queue, Run, Status
-from scheduler.core.ports import Claim
+from scheduler.core.job import Queue
+from scheduler.core.model import Run, Status
+from scheduler.core.requests import Claim
 from scheduler.store.store import SqlStore
 from tests.databases import Place
 from tests.store.world import T0, add, claim, get, new_run, occurrence, promote, set_up, settle, settlement, state

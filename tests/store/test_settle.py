@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scheduler.core.model import Status, WaitsFor
-from scheduler.core.ports import Report
+from scheduler.core.requests import Report
 from scheduler.store.store import SqlStore
 from tests.store.world import (
     HOUR,

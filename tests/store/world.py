@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scheduler.core.ids import new_id
-from scheduler.core.model import Attempt, Cause, JobState, NewRun, Node, Queue, Run, Skip, SkipReason, Status
-from scheduler.core.ports import Claim, Settlement
+from scheduler.core.job import Queue
+from scheduler.core.model import Attempt, Cause, JobState, NewRun, Node, Run, Skip, SkipReason, Status
+from scheduler.core.requests import Claim, Settlement
 from scheduler.store.store import SqlStore
 
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

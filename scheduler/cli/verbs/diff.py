@@ -14,7 +14,7 @@ from scheduler.core.errors import InvalidInput
 from scheduler.core.instants import relative
 
 if TYPE_CHECKING:
-    from scheduler.core.model import Configuration
+    from scheduler.core.job import Configuration
 
 Shown = dict[str, Any]
 

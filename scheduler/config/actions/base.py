@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from scheduler.config.models.base import Model
 from scheduler.config.problem import Path
-from scheduler.core.model import Json, Secret
+from scheduler.core.job import Secret
+from scheduler.core.model import Json
 
 
 class Options(Model):

@@ -13,7 +13,8 @@ from scheduler.config.fields import Url, Whole, Word, to_text
 from scheduler.config.models.secret import SecretModel
 from scheduler.config.problem import Path
 from scheduler.config.refusal import refuse, shown, text_of
-from scheduler.core.model import Json, Secret
+from scheduler.core.job import Secret
+from scheduler.core.model import Json
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from scheduler.config.fields import Size, Whole
 from scheduler.config.models.base import Model
-from scheduler.core.model import Limits
+from scheduler.core.job import Limits
 
 
 class LimitsModel(Model):

@@ -10,7 +10,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from scheduler.config.fields import Whole
 from scheduler.config.models.base import Model
 from scheduler.config.refusal import refuse, shown
-from scheduler.core.model import Queue
+from scheduler.core.job import Queue
 
 _RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

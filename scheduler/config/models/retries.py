@@ -11,7 +11,7 @@ from scheduler.config.fields import DURATION_SCHEMA, Duration, Whole, to_duratio
 from scheduler.config.models.base import Model, Nested
 from scheduler.config.refusal import refuse, shown
 from scheduler.core.durations import format_duration
-from scheduler.core.model import Retries
+from scheduler.core.job import Retries
 
 MOST = 100
 NONE = Retries(limit=0)

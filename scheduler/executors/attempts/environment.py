@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from importlib import resources
 
-from scheduler.core.model import Cause, Job, Run
+from scheduler.core.job import Job
+from scheduler.core.model import Cause, Run
 from scheduler.core.stamp import to_text
 from scheduler.core.zone import UTC_NAMES, zone_of
 from scheduler.executors.attempts.workspace import Workspace

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from scheduler.core.children import ChildExit
 from scheduler.core.durations import format_duration
-from scheduler.core.model import FailReason, Job, Json
+from scheduler.core.job import Job
+from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Succeeded
 
 

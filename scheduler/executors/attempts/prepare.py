@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from scheduler.core.errors import SchedulerError
-from scheduler.core.model import FailReason, Job, JobState, Run
+from scheduler.core.execution import Launch
+from scheduler.core.job import Job
+from scheduler.core.model import FailReason, JobState, Run
 from scheduler.core.outcome import Failed, Snoozed
-from scheduler.core.ports import Launch
 from scheduler.executors.attempts.environment import build_environment
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.attempts.secrets import read_secrets

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.model import Job, Json, Output, Run, Secret
-from scheduler.core.ports import Report
+from scheduler.core.job import Job, Secret
+from scheduler.core.model import Json, Output, Run
+from scheduler.core.requests import Report
 from scheduler.executors.attempts.masking import Masks
 from scheduler.executors.attempts.output import OutputFile
 from scheduler.executors.attempts.reports import Reported, ReportReader

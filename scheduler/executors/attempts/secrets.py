@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.model import Secret
+from scheduler.core.job import Secret
 
 _LARGEST = 64 * 1024
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from scheduler.core.model import Json, Secret
+from scheduler.core.job import Secret
+from scheduler.core.model import Json
 from scheduler.executors.attempts.values import to_json
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

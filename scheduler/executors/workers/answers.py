@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from scheduler.core.model import FailReason, Job
+from scheduler.core.job import Job
+from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed
 from scheduler.executors.attempts.outcomes import of_ending, signal_words
 from scheduler.executors.workers.worker import Answer

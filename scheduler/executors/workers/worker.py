@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from scheduler.core.children import ChildExit
-from scheduler.core.model import Limits
+from scheduler.core.job import Limits
 from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.workers.channels import Channel
 from scheduler.executors.workers.wire import Message

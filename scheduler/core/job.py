@@ -1,0 +1,181 @@
+"""A job as its author means it: one entry of jobs.yaml with all defaults applied. Frozen values without behaviour.
+
+Instants are aware datetimes in UTC, durations are timedeltas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from scheduler.core.model import Json, Status
+from scheduler.core.schedule import Schedule
+
+
+class Overlap(StrEnum):
+    SKIP = "skip"
+    QUEUE = "queue"
+    REPLACE = "replace"
+    ALLOW = "allow"
+
+
+class CatchUp(StrEnum):
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class OnLost(StrEnum):
+    RETRY = "retry"
+    FAIL = "fail"
+
+
+class Leftovers(StrEnum):
+    END = "end"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Waits between the attempts of a run.
+
+    `waits` given: exactly these, one per further attempt. Else `limit` further attempts, the first after
+    `delay`, each wait `backoff` times the one before, at most `max_delay`.
+    """
+
+    limit: int
+    waits: tuple[timedelta, ...] = ()
+    delay: timedelta = timedelta(seconds=30)
+    backoff: float = 2.0
+    max_delay: timedelta = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Blackout:
+    """Instants inside it are SKIPPED(blackout): either `[start, end)` or, from each occurrence of `schedule`,
+    `length`."""
+
+    reason: str
+    start: datetime | None = None
+    end: datetime | None = None
+    schedule: Schedule | None = None
+    length: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a job does: the kind names the executor, the options are what that executor's model validated."""
+
+    kind: str
+    options: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """This job gets one run per run of `job` that ends `on` (a final status)."""
+
+    job: str
+    on: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret is read when the run starts: exactly one of the two."""
+
+    env: str | None = None
+    file: str | None = None
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Resource limits of a child: bytes of address space, number of tasks, niceness."""
+
+    memory: int | None = None
+    tasks: int | None = None
+    nice: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """Surroundings of a job's process."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+    workdir: str | None = None
+    user: str | None = None
+    limits: Limits = Limits()
+    stdin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How a job's silence is judged and told."""
+
+    heartbeat: bool = True
+    grace: timedelta = timedelta(hours=1)
+    alert_after: int = 1
+    notify: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    severity: str = "warning"
+    team: str = ""
+    runbook: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One entry of jobs.yaml with all defaults applied.
+
+    `definition` is its canonical JSON form (no secrets in it) and `fingerprint` a hash of that: two jobs with
+    one fingerprint behave alike. `lock` is the key of the lock it needs, None when it may overlap itself.
+    """
+
+    name: str
+    definition: Mapping[str, Json]
+    fingerprint: str
+    action: Action
+    description: str = ""
+    enabled: bool = True
+    schedule: Schedule | None = None
+    after: After | None = None
+    overlap: Overlap = Overlap.SKIP
+    lock: str | None = None
+    catch_up: CatchUp = CatchUp.LATEST
+    catch_up_window: timedelta = timedelta(days=7)
+    catch_up_max: int = 100
+    blackouts: tuple[Blackout, ...] = ()
+    timeout: timedelta = timedelta(hours=24)
+    kill_after: timedelta = timedelta(seconds=30)
+    leftovers: Leftovers = Leftovers.END
+    retries: Retries = Retries(limit=0)
+    payload_retries: Retries = Retries(limit=0)
+    on_lost: OnLost = OnLost.RETRY
+    queue: str = "default"
+    priority: int = 0
+    keep: timedelta | int = timedelta(days=90)
+    keep_output: timedelta = timedelta(days=30)
+    log_limit: int = 1 << 20
+    child: Child = Child()
+    watch: Watch = Watch()
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Limits over all nodes: runs at once, and tokens of a bucket refilled at `rate` per second up to `burst`."""
+
+    name: str
+    concurrency: int | None = None
+    rate: float | None = None
+    burst: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything one jobs.yaml (with its includes) says. `hash` covers every text and every interpolated value."""
+
+    hash: str
+    files: Mapping[str, str]
+    jobs: Mapping[str, Job]
+    queues: Mapping[str, Queue]

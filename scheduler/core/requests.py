@@ -1,0 +1,89 @@
+"""What the engine and the store hand each other: questions, decisions and answers, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduler.core.model import JobState, Json, Pause, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a node asks for: at most `limit` runs out of `queues` (None: all). `generation` is the newest one it has
+    loaded: runs of jobs changed later are left. `busy_queues` "skip": a queue whose row somebody holds is passed over
+    (the planner); "wait": waited for (the worker)."""
+
+    node: str
+    generation: int
+    limit: int
+    queues: tuple[str, ...] | None = None
+    skip_busy_queues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What becomes of a RUNNING run held by `node` with `fence`: computed by core.lifecycle, applied by the store.
+
+    `status` PENDING means a further attempt, not before `not_before`. `failures` and `lost` are the new counts.
+    `attempt_outcome` closes the attempt; None gives it back as if it had not been claimed.
+    """
+
+    run: str
+    node: str
+    fence: int
+    status: Status
+    attempt_outcome: str | None
+    reason: str | None = None
+    not_before: datetime | None = None
+    failures: int = 0
+    lost: int = 0
+    error: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    result: Json = None
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a running run says about itself; None leaves a field as it is."""
+
+    run: str
+    fence: int
+    progress: float | None = None
+    message: str | None = None
+    result: Json = None
+    checkpoint: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An unfinished run as policies see it. `foreign_holder` is the run of *another* job that holds its lock."""
+
+    job: str
+    run: str
+    seq: int
+    status: Status
+    cause: str
+    attempt: int
+    created_at: datetime
+    foreign_holder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A job whose `next_due_at` has come, with what its policies need."""
+
+    state: JobState
+    unfinished: tuple[Unfinished, ...]
+    pauses: tuple[Pause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Moves `next_due_at` of a job from `old` to `new` if it is still `old`."""
+
+    job: str
+    old: datetime
+    new: datetime | None
