@@ -62,6 +62,11 @@ class Attempts(Protocol):
         """What live attempts have reported since the last call."""
         ...
 
+    def last_words(self, runs: Collection[tuple[str, int]]) -> list[Report]:
+        """All that these ended attempts have said, whether it was told before or not: what a further attempt needs must
+        not hang on the last look at a running one."""
+        ...
+
     def forget(self, runs: Collection[tuple[str, int]]) -> None:
         """Their output is in the database: removes what lies on disk."""
         ...

@@ -43,9 +43,10 @@ def recover(
                 tx.nodes.declare_dead(node.id, node.beat, now)
     left = attempts.left_behind()
     if left:
-        outputs = attempts.outputs(left)
+        outputs, words = attempts.outputs(left), attempts.last_words(left)
         with store.begin() as tx:
             tx.runs.put_output(outputs)
+            tx.runs.report(words)
     closed = close_orphans(store, in_force, bus, now, known, of_node=lambda node: node in nodes)
     attempts.forget(left)
     if closed:

@@ -79,10 +79,12 @@ class Settler:
             return 0
         keys = [(one.run.id, one.run.attempt) for one in ended]
         outputs = [] if bare else self._attempts.outputs(keys)
+        words = [] if bare else self._attempts.last_words(keys)
         with self._store.begin() as tx:
             requests = tx.runs.cancel_requests(self._node())
             decided = [self._decide(one, requests.get(one.run.id), now, bare=bare) for one in ended]
             tx.runs.put_output(outputs)
+            tx.runs.report(words)  # While they are RUNNING: the next attempt gets the last checkpoint.
             after = settle_all(tx, self._in_force, decided, now)
         self._held.drop(ended)
         for run in after:

@@ -101,6 +101,7 @@ class NoAttempts:
         self.forgotten: list[tuple[str, int]] = []
         self.left: list[tuple[str, int]] = []
         self.unreadable: set[str] = set()
+        self.words: dict[str, list[Report]] = {}
 
     def outputs(self, runs: Collection[tuple[str, int]]) -> list[Output]:
         for run, _ in runs:
@@ -111,6 +112,9 @@ class NoAttempts:
     def reports(self) -> list[Report]:
         reports, self.pending = self.pending, []
         return reports
+
+    def last_words(self, runs: Collection[tuple[str, int]]) -> list[Report]:
+        return [report for run, _ in runs for report in self.words.get(run, [])]
 
     def forget(self, runs: Collection[tuple[str, int]]) -> None:
         self.forgotten.extend(runs)

@@ -207,3 +207,16 @@ def test_given_back_untouched_the_run_is_as_before_its_claim(store: SqlStore) ->
     (run,) = rig.runs("a")
     assert (run.status, run.attempt, run.lost, run.started_at) == (Status.PENDING, 0, 0, None)
     assert rig.detail(run.id).attempts == ()
+
+
+def test_a_checkpoint_of_the_last_moment_reaches_the_next_attempt(store: SqlStore) -> None:
+    """Nobody looks at reports between the last line of an attempt and its end."""
+    rig = Rig(store, jobs({"a": {"retries": ["5s"]}}))
+    run, _ = rig.desk.run_now("a", author="me")
+    rig.tick()
+    held = rig.run(run.id)
+    rig.attempts.words[run.id] = [Report(run.id, held.fence, checkpoint={"page": 7})]
+    rig.executor.finish(run.id, failed())
+    rig.seconds(7)
+
+    assert rig.executor.started[-1].run.checkpoint == {"page": 7}

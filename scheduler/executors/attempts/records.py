@@ -68,6 +68,11 @@ class AttemptRecord:
             if not self._unread:
                 return None
             self._unread = False
+        return self.words()
+
+    def words(self) -> Report:
+        """All that it has said so far."""
+        with self._lock:
             said = self._said()
         return Report(self.run, self._fence, said.progress, said.message, said.result, said.checkpoint)
 
@@ -151,6 +156,10 @@ class AttemptRecords:
         with self._lock:
             records = list(self._records.values())
         return [report for record in records if (report := record.report()) is not None]
+
+    def last_words(self, runs: Collection[Key]) -> list[Report]:
+        words = [self.of(run, attempt).words() for run, attempt in runs]
+        return [one for one in words if (one.progress, one.message, one.result, one.checkpoint) != (None,) * 4]
 
     def forget(self, runs: Collection[Key]) -> None:
         for run, attempt in runs:
