@@ -1,0 +1,111 @@
+"""The wall clock of a real daemon is set, forwards and backwards, while jobs run every second (with libfaketime)."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.crash.world import World
+from tests.daemon.conftest import Make
+from tests.daemon.waiting import wait_for
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(180), pytest.mark.xdist_group("load")]
+
+PLACES = (
+    "/usr/lib/x86_64-linux-gnu/faketime",
+    "/usr/lib/aarch64-linux-gnu/faketime",
+    "/usr/lib/faketime",
+    "/usr/local/lib/faketime",
+)
+JOBS = """
+defaults: {timezone: UTC}
+jobs:
+  every-second: {schedule: "* * * * * *", command: "true"}
+  daily: {schedule: "0 3 * * *", command: "true"}
+  by-hand: {command: "true"}
+  fails-once:
+    command: '[ "$SCHED_ATTEMPT" = 2 ]'
+    retries: [3s]
+"""
+
+
+def library() -> str:
+    for place in PLACES:
+        path = Path(place) / "libfaketimeMT.so.1"
+        if path.exists():
+            return str(path)
+    found = ctypes.util.find_library("faketimeMT")
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("libfaketime is missing: .ci/run installs it")
+        pytest.skip("LOUDLY: no libfaketime here, so no clock is set; apt-get install faketime brings it")
+    return found
+
+
+@pytest.fixture
+def world(make_world: Make, tmp_path: Path) -> World:
+    made = make_world(
+        JOBS,
+        LD_PRELOAD=library(),
+        FAKETIME_TIMESTAMP_FILE=str(tmp_path / "clock"),
+        FAKETIME_NO_CACHE="1",
+        FAKETIME_DONT_FAKE_MONOTONIC="1",
+    )
+    set_clock(made, 0)
+    made.start()
+    return made
+
+
+def set_clock(world: World, seconds: int) -> None:
+    """The daemon's wall clock is the real one plus that from now on."""
+    fresh = world.folder / "clock.new"
+    fresh.write_text(f"{seconds:+d}\n")
+    fresh.rename(world.folder / "clock")
+
+
+def run(world: World, job: str) -> str:
+    status, body = world.ask("POST", f"/v1/jobs/{job}/runs", {"payload": 1})
+    assert status == 202, body
+    return str(json.loads(body)["run_id"])
+
+
+def status_of(world: World, run: str) -> str:
+    return next(row.status for row in world.read_ledger()[0] if row.id == run)
+
+
+@pytest.mark.parametrize("step", [3600, -3600, 10, -10])
+def test_everything_goes_on_and_nothing_is_doubled(world: World, step: int) -> None:
+    wait_for(lambda: Counter(r.status for r in world.read_ledger()[0])["COMPLETED"] >= 3, 20, "jobs run")
+    retried = run(world, "fails-once")
+    wait_for(lambda: status_of(world, retried) == "PENDING", 5, "a retry waits")
+    set_clock(world, step)
+    stepped = time.monotonic()
+    by_hand = run(world, "by-hand")
+    wait_for(lambda: status_of(world, by_hand) == "COMPLETED", 2, "what is tied to no instant goes on within 2 s")
+    wait_for(lambda: "clock_stepped" in world.tail(), 5, "the step is logged")
+    wait_for(lambda: status_of(world, retried) == "COMPLETED", 8, "the retry waits as long as it would have")
+    assert time.monotonic() - stepped < 8
+    if step > 0:
+        before = len(world.read_ledger()[0])
+        wait_for(lambda: len(world.read_ledger()[0]) > before + 2, 10, "jobs run every second again")
+    else:
+        # No instant runs again: the job goes on with the first instant that has no entry.
+        set_clock(world, 0)
+        before = len(world.read_ledger()[0])
+        wait_for(lambda: len(world.read_ledger()[0]) > before + 2, 10, "jobs run when time has caught up")
+
+    status, body = world.get("/v1/audit")
+    assert status == 200, body
+    audit = json.loads(body)
+    assert audit["clean"], audit
+    runs, skips = world.read_ledger()
+    covered = Counter(r.instant for r in runs if r.job == "every-second")
+    covered.update(at for s in skips if s.job == "every-second" for at in range(s.first, s.last + 1))
+    assert max(covered.values()) == 1
+    assert sorted(covered) == list(range(min(covered), max(covered) + 1))
