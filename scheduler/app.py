@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from datetime import datetime
 from functools import partial
@@ -122,6 +123,7 @@ class App:
         settings, bus, clock, in_force = self._settings, self._bus, self._clock, self._in_force
         self._store = store
         self._lease = settings.lease if store.kind == "postgresql" else None
+        self._starting = ThreadPoolExecutor(1, thread_name_prefix="start")
         self._owner = Owner(lock, self._node, lambda: self._daemon.post(self._replace_supervisor), more_locks)
         self._records = AttemptRecords(settings.state_dir, os.environ)
         self._executors = create_executors(
@@ -143,6 +145,7 @@ class App:
             settings.slots,
             settings.queues,
             lambda: self._daemon.poke("worker"),
+            self._starting.submit,
         )
         self._planner = Planner(store, in_force, bus, self.node, self._worker.claim, self._worker.take)
         self._beats = Beats(
@@ -291,6 +294,7 @@ class App:
     def _stop(self) -> None:
         self._web.stop()
         self._daemon.shutdown()
+        self._starting.shutdown()
         with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.
             self._worker.tick(self._store.now())
         for executor in self._executors.values():

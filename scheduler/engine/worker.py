@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 
 import structlog
 
@@ -24,7 +25,8 @@ log = structlog.get_logger("engine")
 
 class Worker:
     """`prepare` builds what an executor gets (raising nothing: what cannot be prepared comes back as an outcome);
-    `wake` asks for a tick soon."""
+    `wake` asks for a tick soon; `aside` does work elsewhere, in the order in which it is given: starting hundreds of
+    attempts must not make the planner late."""
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Worker:
         slots: int,
         queues: tuple[str, ...] | None,
         wake: Callable[[], None],
+        aside: Callable[[Callable[[], None]], object] = lambda work: work(),
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -49,6 +52,7 @@ class Worker:
         self._node = node
         self._queues = queues
         self._wake = wake
+        self._aside = aside
         self._held = Held(slots)
         self._settler = Settler(store, in_force, self._held, attempts, bus, node)
         self._doubt = False
@@ -65,17 +69,14 @@ class Worker:
         return Claim(self._node(), self._in_force.current.generation, free, self._queues) if free else None
 
     def take(self, claim: Claim, runs: list[Run] | None) -> None:
-        """Starts what was claimed. None: the transaction failed, and whether it took place is not known."""
-        try:
-            if runs is None:
-                self._doubt = True
-            elif runs:
-                states = self._states({run.job for run in runs})
-                for run in runs:
-                    self._begin(run, states.get(run.job))
-        finally:
-            if self._held.release(claim.limit):
-                self._wake()
+        """Holds and starts what was claimed. None: the transaction failed, and whether it took place is not known."""
+        if runs is None:
+            self._doubt = True
+        lives = [self._hold(run) for run in runs or ()]
+        if self._held.release(claim.limit):
+            self._wake()
+        if lives:
+            self._aside(partial(self._begin_all, lives))
 
     def live(self) -> list[Run]:
         return [one.run for one in self._held.lives()]
@@ -145,26 +146,36 @@ class Worker:
         except Unavailable:
             return {}
 
-    def _begin(self, run: Run, state: JobState | None) -> None:
+    def _hold(self, run: Run) -> Live:
         job = self._in_force.job(run.job)
         executor = self._executors.get(job.action.kind) if job is not None else None
-        self._bus.publish(
-            "run.claimed", run=run.id, job=run.job, attempt=run.attempt, fence=run.fence, cause=str(run.cause)
-        )
         timeout = job.timeout.total_seconds() if job is not None else 0.0
         live = Live(run, executor, self._clock.monotonic() + timeout)
         self._held.add(live)
+        return live
+
+    def _begin_all(self, lives: list[Live]) -> None:
+        states = self._states({live.run.job for live in lives})
+        for live in lives:
+            self._begin(live, states.get(live.run.job))
+
+    def _begin(self, live: Live, state: JobState | None) -> None:
+        run = live.run
+        self._bus.publish(
+            "run.claimed", run=run.id, job=run.job, attempt=run.attempt, fence=run.fence, cause=str(run.cause)
+        )
         outcome: Outcome | None
         try:
-            outcome = self._start(live, job, state) if self.accepting else GivenBack(started=False)
+            outcome = self._start(live, state) if self.accepting else GivenBack(started=False)
         except Exception as error:
             log.exception("start_failed", job_name=run.job, run_id=run.id)
             outcome = Failed(FailReason.ERROR, f"could not be started: {type(error).__name__}: {error}")
         if outcome is not None:
             self._done(live, outcome)
 
-    def _start(self, live: Live, job: Job | None, state: JobState | None) -> Outcome | None:
+    def _start(self, live: Live, state: JobState | None) -> Outcome | None:
         run = live.run
+        job = self._in_force.job(run.job)
         if job is None:
             return Failed(FailReason.ERROR, "its job was removed", retryable=False)
         if live.executor is None:
@@ -174,6 +185,8 @@ class Worker:
         if not isinstance(launch, Launch):
             return launch
         live.executor.start(launch, lambda outcome: self._done(live, outcome))
+        if live.why is not None:
+            live.executor.end(run.id, live.why)  # Asked for while it was not there to be ended.
         delay = None
         if run.scheduled_for is not None and run.attempt == 1:
             delay = (self._clock.now() - run.scheduled_for).total_seconds()
