@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from scheduler.core.execution import Bus
 from scheduler.core.ids import new_id
 from scheduler.core.job import Job
 from scheduler.core.model import Cause, NewRun, Run, Status
@@ -51,4 +52,18 @@ def _follow_up(job: Job, run: Run, now: datetime) -> NewRun:
         lock=job.lock,
         has_payload=True,
         payload={"schema": 1, "run": run.id, "job": run.job, "status": str(run.status), "result": run.result},
+    )
+
+
+def announce_settled(bus: Bus, run: Run, now: datetime) -> None:
+    """After the commit: what an attempt of `run` came to."""
+    bus.publish(
+        "run.settled",
+        run=run.id,
+        job=run.job,
+        attempt=run.attempt,
+        status=str(run.status),
+        reason=run.reason,
+        started_at=run.started_at,
+        finished_at=run.finished_at or now,
     )

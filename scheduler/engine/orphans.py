@@ -12,7 +12,7 @@ from scheduler.core.lifecycle import settle
 from scheduler.core.model import FailReason, Run
 from scheduler.core.outcome import Failed, Outcome
 from scheduler.core.ports import Store, Transaction
-from scheduler.engine.aftermath import settle_all
+from scheduler.engine.aftermath import announce_settled, settle_all
 from scheduler.engine.in_force import InForce
 
 log = structlog.get_logger("engine")
@@ -52,7 +52,7 @@ def close_orphans(
         before = {run.id: run for run in orphans}
         for run in after:
             former = before[run.id]
-            _announce(bus, run, former, lost=(run.id, former.attempt) not in known)
+            _announce(bus, run, former, now, lost=(run.id, former.attempt) not in known)
         closed += len(after)
         if not after or len(orphans) < BATCH:
             return closed
@@ -67,7 +67,7 @@ def _judgeable(tx: Transaction, in_force: InForce, orphans: list[Run]) -> list[R
     return [run for run in orphans if run.job not in present]
 
 
-def _announce(bus: Bus, run: Run, former: Run, *, lost: bool) -> None:
+def _announce(bus: Bus, run: Run, former: Run, now: datetime, *, lost: bool) -> None:
     if lost:
         log.warning(
             "run_lost",
@@ -78,13 +78,4 @@ def _announce(bus: Bus, run: Run, former: Run, *, lost: bool) -> None:
             status=str(run.status),
         )
         bus.publish("run.lost", run=run.id, job=run.job, attempt=former.attempt, node=former.node)
-    bus.publish(
-        "run.settled",
-        run=run.id,
-        job=run.job,
-        attempt=run.attempt,
-        status=str(run.status),
-        reason=run.reason,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
-    )
+    announce_settled(bus, run, now)

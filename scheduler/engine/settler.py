@@ -13,11 +13,10 @@ import structlog
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Attempts, Bus
 from scheduler.core.lifecycle import settle
-from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome, Succeeded
 from scheduler.core.ports import Store
 from scheduler.core.requests import Settlement
-from scheduler.engine.aftermath import settle_all
+from scheduler.engine.aftermath import announce_settled, settle_all
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 
@@ -88,7 +87,7 @@ class Settler:
             after = settle_all(tx, self._in_force, decided, now)
         self._held.drop(ended)
         for run in after:
-            self._announce(run, now)
+            announce_settled(self._bus, run, now)
         self._attempts.forget(keys)
         return len(ended)
 
@@ -111,18 +110,6 @@ class Settler:
         outcome = _without_result(one.outcome) if bare else one.outcome
         spread = random.random()  # noqa: S311 -- spreads retries, is no secret
         return settle(run, outcome, self._in_force.job(run.job), now, spread)
-
-    def _announce(self, run: Run, now: datetime) -> None:
-        self._bus.publish(
-            "run.settled",
-            run=run.id,
-            job=run.job,
-            attempt=run.attempt,
-            status=str(run.status),
-            reason=run.reason,
-            started_at=run.started_at,
-            finished_at=run.finished_at or now,
-        )
 
 
 def _without_result(outcome: Outcome) -> Outcome:
