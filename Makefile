@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help run test crash check fix lock clean
+.PHONY: help run test lowest check fix lock clean
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -16,6 +16,15 @@ run: .venv/.runtime ## set up and run the daemon on the sample jobs.yaml (state 
 
 test: .venv/.dev ## set up and run the whole suite
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+lowest: ## run the suite on the oldest versions that pyproject.toml allows
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check uv
+	VIRTUAL_ENV=.venv-lowest .venv-lowest/bin/uv pip install -q --compile-bytecode --resolution lowest-direct \
+		--group dev -r pyproject.toml
+	VIRTUAL_ENV=.venv-lowest .venv-lowest/bin/uv pip install -q --no-deps --no-build-isolation -e .
+	.venv-lowest/bin/python -m pytest -q -n $(WORKERS) -m "not crash and not load" $(ARGS)
 
 check: .venv/.dev ## lint, types, import contracts, generated files in sync
 	$(BIN)/ruff check .
@@ -36,7 +45,7 @@ lock: ## make the lock files anew (needs uv)
 		-c requirements-dev.lock --group build pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and all state
-	rm -rf .venv var
+	rm -rf .venv .venv-lowest var
 
 .venv/.runtime: requirements.lock pyproject.toml
 	@$(MAKE) --no-print-directory .venv/bin/python
