@@ -155,6 +155,11 @@ def run(arguments: Sequence[str], surface: Surface | None = None) -> int:
         # Whoever read has enough: nothing to report, and nothing more to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except SystemExit:
+        # Click ends with 1 when it notices a closed pipe itself, and then stdout is wrapped.
+        if isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
+            return 0
+        raise
     except SchedulerError as error:
         surface.say(f"schedctl: {error.reason}" + (f"\nhint: {error.hint}" if error.hint else ""))
         return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), BAD)

@@ -26,7 +26,7 @@ def test_nothing_is_lost_doubled_or_left(
     url = request.getfixturevalue("fresh_postgres_place").url if database == "postgresql" else ""
     settings = {"SCHEDULER_LEASE": "5s"} if url else {}
     # A run that was lost twice waits 30 s, and its job must be seen to go on: too long for a short campaign.
-    how = {"jobs": 200, "afterwards": 40.0} if LONG else {"jobs": 30, "afterwards": 4.0, "retry": False}
+    how = {"jobs": 100 if url else 200, "afterwards": 40.0} if LONG else {"jobs": 30, "afterwards": 4.0, "retry": False}
     verdict, _ = campaign(tmp_path, faults=faults * (3 if LONG else 1), seed=seed, url=url, **how, **settings)
     assert verdict.problems == []
     assert verdict.figures["ran"] > 150
