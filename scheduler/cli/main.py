@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -156,13 +157,20 @@ def run(arguments: Sequence[str], surface: Surface | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except SystemExit:
-        # Click ends with 1 when it notices a closed pipe itself, and then stdout is wrapped.
-        if isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
+        # Click ends like this, with 1, when it notices the closed pipe itself.
+        if _nobody_reads():
             return 0
         raise
     except SchedulerError as error:
         surface.say(f"schedctl: {error.reason}" + (f"\nhint: {error.hint}" if error.hint else ""))
         return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), BAD)
+
+
+def _nobody_reads() -> bool:
+    """Whether stdout is a pipe whose other end is closed."""
+    watched = select.poll()
+    watched.register(1, 0)
+    return any(event & select.POLLERR for _, event in watched.poll(0))
 
 
 def main() -> None:

