@@ -242,7 +242,7 @@ class Builder:
     def _overlap(self, model: JobModel, scheduled: bool, broken: set[str]) -> Overlap:
         word = model.overlap
         if word is not None and "overlap" not in self._own and not scheduled and word in ("skip", "replace"):
-            word = None  # what most jobs do is no mistake of a job that cannot
+            word = "queue"  # what comes nearest for a job of which no occurrence can be skipped: one at a time
         if word is None:
             word = "skip" if scheduled else "allow" if model.lock is None else "queue"
         elif not scheduled and word in ("skip", "replace"):

@@ -11,13 +11,16 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Clock
 from scheduler.engine.loop import Loop
 
@@ -91,11 +94,18 @@ class Daemon:
             wall, monotonic = now, then
 
     def shutdown(self) -> None:
-        self._scheduler.shutdown(wait=True)
+        """Ends when no tick is under way and none will begin. APScheduler must not wait for its threads itself: it
+        would hold a lock meanwhile which a tick needs that looks ahead."""
+        self._scheduler.shutdown(wait=False)
+        for loop in self._loops.values():
+            loop.close()
 
     def _plan_and_look_ahead(self) -> None:
         self._loops["planner"].run()
-        due = self._next_due()
+        try:
+            due = self._next_due()
+        except Unavailable:
+            return  # The tick has said so; the next one is a second away.
         if due is None:
             return
         ahead = due - self._clock.now()
@@ -106,4 +116,5 @@ class Daemon:
 
     def _catch_up_with_clock(self) -> None:
         for job in self._scheduler.get_jobs():
-            job.modify(next_run_time=datetime.now(UTC))
+            with suppress(JobLookupError):  # A job for one moment may have run since.
+                job.modify(next_run_time=datetime.now(UTC))

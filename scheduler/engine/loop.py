@@ -35,6 +35,7 @@ class Loop:
         self._first = first
         self._guard = threading.Lock()
         self._requested = threading.Event()
+        self._closed = False
         self.turned_at = time.monotonic()
         self.last_seconds = 0.0
         self.errors = 0
@@ -48,10 +49,16 @@ class Loop:
         self._requested.set()
         return True
 
+    def close(self) -> None:
+        """Waits for the tick that is under way; none begins after it."""
+        self._closed = True
+        with self._guard:
+            pass
+
     def run(self) -> None:
         """Ticks until no request is left; returns at once if another thread is doing that."""
         self._requested.set()
-        while self._requested.is_set() and self._guard.acquire(blocking=False):
+        while self._requested.is_set() and not self._closed and self._guard.acquire(blocking=False):
             try:
                 self._requested.clear()
                 self._turn()

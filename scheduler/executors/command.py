@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import pwd
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import ClassVar
 
-from scheduler.core.children import ChildExit, ChildSpec, ChildUser
-from scheduler.core.errors import InvalidInput, SchedulerError, Unavailable
+from scheduler.core.children import ChildExit, ChildSpec
+from scheduler.core.errors import SchedulerError, Unavailable
 from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Snoozed
 from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.attempts.outcomes import of_exit
 from scheduler.executors.attempts.records import AttemptRecords
+from scheduler.executors.attempts.users import child_user
 from scheduler.executors.context import Context
 
 NOBODY_THERE = timedelta(seconds=5)
@@ -76,7 +76,7 @@ class CommandExecutor:
             env=launch.environment,
             kill_after=launch.job.kill_after.total_seconds(),
             leftovers=launch.job.leftovers,
-            user=_user(child.user),
+            user=child_user(child.user),
             limits=child.limits,
         )
         output = attempt.record.workspace.open_output()
@@ -116,21 +116,3 @@ class _Attempt:
 
 def _argv(command: str | list[str]) -> tuple[str, ...]:
     return ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
-
-
-def _user(name: str | None) -> ChildUser | None:
-    if name is None:
-        return None
-    try:
-        account = pwd.getpwnam(name)
-    except KeyError:
-        raise InvalidInput(f"user: there is no user {name} here", hint="create it or correct `user:`") from None
-    if account.pw_uid == os.geteuid():
-        return None
-    if os.geteuid() != 0:
-        raise InvalidInput(
-            f"user: only root can run a job as {name}",
-            hint=f"start schedulerd as root, or as {name}, or remove `user:`",
-        )
-    groups = tuple(os.getgrouplist(name, account.pw_gid))
-    return ChildUser(account.pw_uid, account.pw_gid, groups)

@@ -149,7 +149,13 @@ def open_store(url: str, state_dir: Path, *, release: str) -> SqlStore:
     try:
         with faults_told(database):
             ensure_schema(database, release)
-    except BaseException:
+    except SchedulerError:
         database.close()
         raise
+    except Exception as error:
+        database.close()
+        raise StartError(
+            f"{database.place()} cannot be used: {(str(error).splitlines() or [type(error).__name__])[0]}",
+            hint="is it a database of schedulerd? Give it one of its own",
+        ) from error
     return SqlStore(database)

@@ -25,6 +25,7 @@ class FileLock:
     def acquire(cls, file: Path, *, patience: float = _PATIENCE) -> FileLock:
         """Locks `FILE.lock`. StartError at once if a living daemon holds it, naming its pid; a supervisor whose daemon
         is gone gets `patience` seconds."""
+        file = file.resolve()  # One file, one lock, whatever links lead to it.
         fd = open_lock_file(file.with_name(file.name + ".lock"))
         try:
             _take(fd, file, patience)

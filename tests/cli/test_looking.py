@@ -188,6 +188,15 @@ def test_status_is_0_when_all_is_well_and_1_when_not(screen: Screen) -> None:
     assert screen("status", "-o", "name") == ["minutely"]
 
 
+def test_status_says_what_is_wrong_with_the_daemon_itself(screen: Screen) -> None:
+    screen.served.faces.said = ["this node is leaving: it plans and claims nothing", "the last reload was refused: no"]
+    lines = screen("status")
+    assert screen.code == 1
+    assert lines[0].startswith("✗ 2 things need attention")
+    assert any("this node is leaving" in line for line in lines)
+    assert any("the last reload was refused" in line for line in lines)
+
+
 def test_audit(screen: Screen) -> None:
     for _ in range(3):
         screen.rig.tick(minutes=1)

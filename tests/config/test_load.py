@@ -91,7 +91,7 @@ def test_a_default_that_a_job_cannot_follow_does_not_hold_for_it() -> None:
         f"  c: {{{CRON}, overlap: allow}}\n"
     ).jobs
     assert (jobs["a"].overlap, jobs["a"].leftovers) == (Overlap.SKIP, Leftovers.END)
-    assert (jobs["b"].overlap, jobs["b"].leftovers) == (Overlap.ALLOW, Leftovers.KEEP)
+    assert (jobs["b"].overlap, jobs["b"].leftovers) == (Overlap.QUEUE, Leftovers.END)
     assert jobs["c"].leftovers is Leftovers.KEEP
 
 

@@ -138,3 +138,33 @@ def test_a_loop_can_be_stopped(hosts: list[Host]) -> None:
     assert host.ticks["keeper"].reaches(1)
     host.daemon.stop_loop("keeper")
     assert "keeper" not in {job.id for job in host.daemon._scheduler.get_jobs()}
+
+
+def test_a_tick_that_looks_ahead_while_the_daemon_stops_does_not_hang_it() -> None:
+    """It asks APScheduler for another moment at the very time at which that one waits for it."""
+    stopping, asked = threading.Event(), threading.Event()
+
+    def next_due() -> datetime | None:
+        asked.set()
+        stopping.wait(PATIENCE)
+        time_to_be_inside_shutdown.wait(0.3)
+        return datetime.now(UTC) + timedelta(seconds=0.5)
+
+    time_to_be_inside_shutdown = threading.Event()
+    host = Host(SystemClock(), next_due)
+    assert asked.wait(PATIENCE)
+    thread = threading.Thread(target=host.daemon.shutdown, daemon=True)
+    stopping.set()
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_a_moment_that_passed_while_the_clock_is_caught_up_with_is_no_error(hosts: list[Host]) -> None:
+    clock = TurnedClock()
+    clock.wall = datetime.now(UTC)
+    host = Host(clock, lambda: datetime.now(UTC) + timedelta(milliseconds=1))
+    hosts.append(host)
+    for _ in range(200):
+        host.daemon._catch_up_with_clock()
+    assert host.ticks["planner"].reaches(2)

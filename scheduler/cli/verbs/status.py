@@ -46,12 +46,13 @@ def _headline(surface: Surface, found: Shown) -> str:
 def _show(surface: Surface, problem: Shown) -> None:
     since = f", {both(problem['since'], surface.zone, surface.now())}" if problem["since"] else ""
     name = problem["job"] or problem["kind"]
+    # Of a job there is more to say than of the daemon itself.
     surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(problem['what'])}{since}")
-    if problem["error"]:
+    if problem.get("error"):
         surface.out(f"    {plain(problem['error'])}")
-    if problem["last_line"]:
+    if problem.get("last_line"):
         surface.out(f"    last line: {plain(problem['last_line'])}")
-    if problem["command"]:
+    if problem.get("command"):
         surface.out(f"    → {problem['command']}")
 
 

@@ -14,6 +14,7 @@ from scheduler.core.outcome import Failed, Snoozed
 from scheduler.executors.attempts.environment import build_environment
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.attempts.secrets import read_secrets
+from scheduler.executors.attempts.users import child_user
 
 DISK_WAIT = timedelta(seconds=30)
 """How long a run waits for a disk that took no files; costs no retry."""
@@ -30,6 +31,10 @@ class Preparation:
         """The launch; Failed(spawn) that names a missing secret or user; Snoozed when the disk takes nothing.
 
         `state` tells the job's last success and its deadline."""
+        try:
+            child_user(job.child.user)
+        except SchedulerError as error:
+            return Failed(FailReason.SPAWN, str(error), retryable=False)
         try:
             secrets = read_secrets(job.child.secrets, self._environ)
             workspace = self._records.begin(run, job, secrets)
