@@ -72,14 +72,6 @@ class Auditor:
     def _record(self, found: JobAudit, since: datetime, until: datetime) -> int:
         """What was lost is written down as missed, never started. It is looked at again while nobody can plan the job:
         instants from `next_due_at` on are not lost, the planner will judge them."""
-        log.error(
-            "instants_unaccounted",
-            job_name=found.job,
-            count=found.unaccounted_count,
-            first=[to_text(t) for t in found.unaccounted[:3]],
-            surplus=[to_text(t) for t in found.surplus[:3]],
-            remedy=f"schedctl audit --job {found.job}",
-        )
         with self._store.begin() as tx:
             if not tx.nodes.hold(self._node()):
                 return 0
@@ -88,7 +80,17 @@ class Auditor:
                 until = min(until, state.next_due_at - _TICK)
             _, gaps = balance(tx, found.job, since, until)
             tx.runs.skip([_missed(found.job, gap) for gap in gaps], apart=True)
-        return sum(gap.count for gap in gaps)
+        lost = sum(gap.count for gap in gaps)
+        if lost or found.surplus:
+            log.error(
+                "instants_unaccounted",
+                job_name=found.job,
+                count=lost,
+                first=[to_text(gap.first) for gap in gaps[:3]],
+                surplus=[to_text(t) for t in found.surplus[:3]],
+                remedy=f"schedctl audit --job {found.job}",
+            )
+        return lost
 
 
 def _missed(job: str, gap: Gap) -> Skip:

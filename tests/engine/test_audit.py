@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, insert, update
@@ -259,3 +261,12 @@ def add_run(rig: Rig, instant: datetime) -> None:
     )
     with rig.store.begin() as tx:
         assert tx.runs.insert([run]) == {run.id}
+
+
+def test_what_is_only_owed_raises_no_alarm(sqlite: SqlStore, logs: list[MutableMapping[str, Any]]) -> None:
+    """The clock was set an hour ahead, and the hourly audit looks before the planner has got there."""
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.auditor.tick(rig.clock.now())
+    rig.clock.step(hours=1, minutes=5)
+    assert rig.auditor.tick(rig.clock.now()) == 0
+    assert [entry for entry in logs if entry["event"] == "instants_unaccounted"] == []
