@@ -6,11 +6,13 @@ every node; files elsewhere keep their absolute path.
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import glob
 import json
 import os
 import posixpath
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -56,7 +58,10 @@ class Disk:
             return f"include: [{json.dumps(self._root)}]\n"
         path, shown = self._base / name, self.shown(name)
         try:
-            with path.open("rb") as file:
+            # Opening a pipe would wait for somebody to write into it.
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                    raise OSError(errno.EINVAL, "it is a pipe, not a file")
                 raw = file.read(MAX_BYTES + 1)
         except OSError as error:
             reason = f"cannot be read: {error.strerror or error}"

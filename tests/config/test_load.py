@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from scheduler.config.load import load_file
+from scheduler.config.problem import ConfigError
 from scheduler.core.job import CatchUp, Leftovers, Limits, OnLost, Overlap, Queue, Retries, Secret
 from scheduler.core.model import Status
 from tests.config.texts import load, one, problems
@@ -192,3 +196,9 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
     assert gc.isenabled()
     problems("jobs: [")
     assert gc.isenabled()
+
+
+def test_a_pipe_is_refused_and_waits_for_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "jobs.yaml")
+    with pytest.raises(ConfigError, match="jobs.yaml"):
+        load_file(tmp_path / "jobs.yaml")
