@@ -31,12 +31,13 @@ check: .venv/.dev ## lint, types, import contracts, generated files in sync
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m scheduler.config.schema --check
+	$(BIN)/python -m scheduler.config.schema | diff -u scheduler/config/jobs.schema.json -
 
 fix: .venv/.dev ## format, and fix what can be fixed by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/python -m scheduler.config.schema --write
+	$(BIN)/python -m scheduler.config.schema > scheduler/config/jobs.schema.json.new
+	mv scheduler/config/jobs.schema.json.new scheduler/config/jobs.schema.json
 
 lock: ## make the lock files anew (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
