@@ -1,4 +1,4 @@
-"""How long the long tests are: short by default, at full length with TESTS_LONG=1 (CI sets it)."""
+"""How long the long tests are: short by default, at full length with TESTS_LONG=1."""
 
 from __future__ import annotations
 
