@@ -20,10 +20,9 @@ test: .venv/.dev ## set up and run the whole suite
 lowest: ## run the suite on the oldest versions that pyproject.toml allows
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check uv
-	VIRTUAL_ENV=.venv-lowest .venv-lowest/bin/uv pip install -q --compile-bytecode --resolution lowest-direct \
-		--group dev -r pyproject.toml
-	VIRTUAL_ENV=.venv-lowest .venv-lowest/bin/uv pip install -q --no-deps --no-build-isolation -e .
+	.venv-lowest/bin/python tools/lowest.py > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check -r .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	.venv-lowest/bin/python -m pytest -q -n $(WORKERS) -m "not crash and not load" $(ARGS)
 
 check: .venv/.dev ## lint, types, import contracts, generated files in sync
