@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from scheduler.core.execution import Bus
-from scheduler.core.ids import new_id
 from scheduler.core.job import Job
 from scheduler.core.model import Cause, NewRun, Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.core.requests import Settlement
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.in_force import InForce
+from scheduler.engine.new_run import new_run
 
 
 def settle_all(
@@ -41,18 +42,8 @@ def settle_all(
 
 
 def _follow_up(job: Job, run: Run, now: datetime) -> NewRun:
-    return NewRun(
-        id=new_id(),
-        job=job.name,
-        key=f"after:{run.id}",
-        cause=Cause.AFTER,
-        created_at=now,
-        queue=job.queue,
-        priority=job.priority,
-        lock=job.lock,
-        has_payload=True,
-        payload={"schema": 1, "run": run.id, "job": run.job, "status": str(run.status), "result": run.result},
-    )
+    payload = {"schema": 1, "run": run.id, "job": run.job, "status": str(run.status), "result": run.result}
+    return replace(new_run(job, Cause.AFTER, now, f"after:{run.id}"), payload=payload, has_payload=True)
 
 
 def announce_settled(bus: Bus, run: Run, now: datetime) -> None:

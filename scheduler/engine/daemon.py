@@ -65,9 +65,6 @@ class Daemon:
         if loop.request() and self._scheduler.running:
             self._scheduler.add_job(loop.run, "date", id=f"{name}-now", replace_existing=True)
 
-    def stop_loop(self, name: str) -> None:
-        self._scheduler.remove_job(name)
-
     def post(self, work: Callable[[], None]) -> None:
         """Has the main thread do it; from any thread or signal handler."""
         self._inbox.put(work)

@@ -10,14 +10,15 @@ from datetime import datetime, timedelta
 from scheduler.core.commands import AuditReport, IfBusy, Reloaded
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.execution import Bus
-from scheduler.core.ids import new_id, short
+from scheduler.core.ids import short
 from scheduler.core.job import Job
-from scheduler.core.model import Cause, Json, NewRun, Pause, Run, Status
+from scheduler.core.model import Cause, Json, Pause, Run, Status
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable, RunFilter
 from scheduler.engine.audit import OVERDUE, audit
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.in_force import InForce
+from scheduler.engine.new_run import new_run
 from scheduler.engine.reload import Reloader
 
 AUDIT_PERIOD = timedelta(hours=24)
@@ -72,7 +73,7 @@ class Desk:
             if if_busy is IfBusy.REPLACE:
                 tx.runs.request_cancel([one.run for one in unfinished], f"replaced by {author}", now)
             new = replace(
-                _asked_for(definition, cause, key, now),
+                new_run(definition, cause, now, None if key is None else f"api:{key}"),
                 payload=payload,
                 has_payload=has_payload,
                 note=reason,
@@ -106,16 +107,8 @@ class Desk:
             elif not old.status.final:
                 raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")
             else:
-                identity = new_id()
-                new = NewRun(
-                    id=identity,
-                    job=old.job,
-                    key=identity,
-                    cause=Cause.RETRY,
-                    created_at=now,
-                    queue=definition.queue,
-                    priority=definition.priority,
-                    lock=definition.lock,
+                new = replace(
+                    new_run(definition, Cause.RETRY, now),
                     payload=old.payload,
                     has_payload=old.has_payload,
                     retry_of=old.id,
@@ -215,17 +208,3 @@ def _same_request(known: Run, payload: Json, *, has_payload: bool) -> Run:
             f"this Idempotency-Key belongs to run {short(known.id)} with another payload", hint="use a new key"
         )
     return known
-
-
-def _asked_for(job: Job, cause: Cause, key: str | None, now: datetime) -> NewRun:
-    identity = new_id()
-    return NewRun(
-        id=identity,
-        job=job.name,
-        key=f"api:{key}" if key is not None else identity,
-        cause=cause,
-        created_at=now,
-        queue=job.queue,
-        priority=job.priority,
-        lock=job.lock,
-    )

@@ -11,7 +11,6 @@ import structlog
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus
-from scheduler.core.ids import new_id
 from scheduler.core.job import Configuration, Job
 from scheduler.core.model import JobState, NewRun, Run, Skip, SkipReason
 from scheduler.core.policy import Plan, PlannedRun, plan
@@ -20,6 +19,7 @@ from scheduler.core.requests import Advance, Claim, Due
 from scheduler.core.stamp import to_text
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.in_force import InForce, Loaded
+from scheduler.engine.new_run import new_run
 
 log = structlog.get_logger("engine")
 
@@ -174,17 +174,8 @@ def write_entries(tx: Transaction, plans: list[tuple[Job, Plan]], now: datetime)
 
 def occurrence(job: Job, entry: PlannedRun, now: datetime) -> NewRun:
     """The run of one instant of a schedule."""
-    return NewRun(
-        id=new_id(),
-        job=job.name,
-        key=f"at:{to_text(entry.instant)}",
-        cause=entry.cause,
-        created_at=now,
-        queue=job.queue,
-        priority=job.priority,
-        lock=job.lock,
-        scheduled_for=entry.instant,
-    )
+    run = new_run(job, entry.cause, now, f"at:{to_text(entry.instant)}")
+    return replace(run, scheduled_for=entry.instant)
 
 
 def announce(bus: Bus, planned: list[tuple[Due, Plan]]) -> None:

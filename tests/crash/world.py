@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -77,7 +78,7 @@ class World:
                     return
             except OSError:
                 pass
-            _pause(0.02)
+            threading.Event().wait(0.02)
         raise AssertionError(f"the daemon is not ready after {timeout} s:\n{self.tail()}")
 
     def kill(self) -> None:
@@ -185,8 +186,3 @@ def _read(path: str) -> bytes:
             return file.read()
     except OSError:
         return b""
-
-
-def _pause(seconds: float) -> None:
-    """A step of a wait that has a time-out of its own."""
-    time.sleep(seconds)

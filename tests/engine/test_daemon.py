@@ -132,14 +132,6 @@ def test_when_the_clock_is_set_every_loop_turns_at_once(hosts: list[Host], hours
         assert tick.reaches(before[name] + 1), name
 
 
-def test_a_loop_can_be_stopped(hosts: list[Host]) -> None:
-    host = Host(SystemClock(), lambda: None)
-    hosts.append(host)
-    assert host.ticks["keeper"].reaches(1)
-    host.daemon.stop_loop("keeper")
-    assert "keeper" not in {job.id for job in host.daemon._scheduler.get_jobs()}
-
-
 def test_a_tick_that_looks_ahead_while_the_daemon_stops_does_not_hang_it() -> None:
     """It asks APScheduler for another moment at the very time at which that one waits for it."""
     stopping, asked = threading.Event(), threading.Event()

@@ -203,10 +203,10 @@ def test_find_run(store: SqlStore) -> None:
 
 
 def test_an_ambiguous_end_of_an_id_is_refused(sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    from scheduler.engine import desk
+    from scheduler.engine import new_run
 
     ids = iter(["01900000-0000-7000-8000-00000000abcd", "01900000-0000-7000-8000-11110000abcd"])
-    monkeypatch.setattr(desk, "new_id", lambda: next(ids))
+    monkeypatch.setattr(new_run, "new_id", lambda: next(ids))
     rig = Rig(sqlite, jobs({"a": {}, "b": {}}))
     rig.desk.run_now("a", author="me")
     rig.desk.run_now("b", author="me")
