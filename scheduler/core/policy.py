@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from scheduler.core.excuses import Excuse, excuses
+from scheduler.core.excuses import FOREVER, Excuse, excuses
 from scheduler.core.ids import short
 from scheduler.core.job import CatchUp, Job, Overlap
 from scheduler.core.model import Cause, Skip, SkipReason, Status
@@ -50,6 +50,11 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
     schedule, first = job.schedule, due.state.next_due_at
     if schedule is None or first is None or first > now:
         return Plan((), first)
+    if not due.pauses and not job.blackouts:
+        coming = schedule.starting(first)
+        newest, following = next(coming, None), next(coming, None)
+        if newest is not None and newest <= now < (following or FOREVER) and now - newest < LATE:
+            return _on_time(job, newest, following, due.unfinished)
     entries: list[PlannedRun | Skip] = []
     open_stretches: list[tuple[datetime, datetime]] = []
     for stretch in _stretches(schedule, excuses(due.pauses, job.blackouts, first, now), first, now):
@@ -76,6 +81,13 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
             entries.append(entry)
     entries.sort(key=lambda entry: entry.first if isinstance(entry, Skip) else entry.instant)
     return Plan(tuple(entries), schedule.after(now), cancel, give_up)
+
+
+def _on_time(job: Job, instant: datetime, following: datetime | None, unfinished: tuple[Unfinished, ...]) -> Plan:
+    """The plan where one instant is owed, as of nearly every job at nearly every evaluation: worth its own way."""
+    waiting, others = _split_waiting(unfinished)
+    entry, cancel = _judge_overlap(job, instant, others)
+    return Plan((entry,), following, cancel, tuple(one.run for one in waiting))
 
 
 @dataclass(slots=True)

@@ -76,9 +76,15 @@ class Schedule:
 
     def after(self, instant: datetime) -> datetime | None:
         """The first occurrence strictly later; None if there is none within HORIZON_YEARS."""
-        start = _floor(instant) + 1
+        return next(self._from(_floor(instant) + 1), None)
+
+    def starting(self, instant: datetime) -> Iterator[datetime]:
+        """Yield, lazily and ascending, every occurrence at or after `instant`, within HORIZON_YEARS."""
+        return self._from(-_floor_of_negative(instant))
+
+    def _from(self, start: int) -> Iterator[datetime]:
         end = start_of_year(min(year_of(_within(start)) + HORIZON_YEARS, 9999))
-        return next(map(instant_of, self._ascending(start, end)), None)
+        return map(instant_of, self._ascending(start, end))
 
     def before(self, instant: datetime) -> datetime | None:
         """The last occurrence strictly earlier; None if there is none within HORIZON_YEARS."""
