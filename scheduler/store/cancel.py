@@ -20,12 +20,12 @@ def request_cancel(session: Session, runs: Collection[str], why: str, now: datet
     """RUNNING: asks its node (a second request changes nothing); PENDING: CANCELED at once. The ids concerned."""
     concerned: set[str] = set()
     for chunk in chunks(sorted(runs)):
-        rows = _held(session, and_(t.runs.c.id.in_(chunk), t.runs.c.status.in_(("PENDING", "RUNNING"))))
+        rows = _held(session, and_(session.among(t.runs.c.id, chunk), t.runs.c.status.in_(("PENDING", "RUNNING"))))
         waiting = [row for row in rows if row.status == "PENDING"]
         _finish(session, waiting, now, status=Status.CANCELED.value, cancel=why)
         running = [row.seq for row in rows if row.status == "RUNNING"]
         if running:
-            where = (t.runs.c.seq.in_(running), t.runs.c.cancel.is_(None))
+            where = (session.among(t.runs.c.seq, running), t.runs.c.cancel.is_(None))
             session.write(update(t.runs).where(*where).values(cancel=why))
         concerned |= {row.id for row in rows}
     return concerned
@@ -35,7 +35,7 @@ def skip_waiting(session: Session, runs: Collection[str], reason: str, now: date
     """PENDING runs that never started → SKIPPED(reason); the ids of those that were."""
     skipped: set[str] = set()
     for chunk in chunks(sorted(runs)):
-        rows = _held(session, and_(t.runs.c.id.in_(chunk), _PENDING, t.runs.c.attempt == 0))
+        rows = _held(session, and_(session.among(t.runs.c.id, chunk), _PENDING, t.runs.c.attempt == 0))
         _finish(session, rows, now, status=Status.SKIPPED.value, reason=reason)
         skipped |= {row.id for row in rows}
     return skipped
@@ -60,9 +60,9 @@ def discard(session: Session, runs: Collection[str], now: datetime) -> set[str]:
     """Dead letters that nobody needs any more; the ids of those that were."""
     gone: set[str] = set()
     for chunk in chunks(sorted(runs)):
-        rows = _held(session, and_(t.DEAD_LETTER, t.runs.c.id.in_(chunk)))
+        rows = _held(session, and_(t.DEAD_LETTER, session.among(t.runs.c.id, chunk)))
         seqs = [row.seq for row in rows]
-        session.write(update(t.runs).where(t.runs.c.seq.in_(seqs)).values(discarded_at=now))
+        session.write(update(t.runs).where(session.among(t.runs.c.seq, seqs)).values(discarded_at=now))
         gone |= {row.id for row in rows}
     return gone
 
@@ -78,6 +78,6 @@ def _finish(session: Session, rows: Sequence[Row[Any]], now: datetime, **values:
         return
     seqs = [row.seq for row in rows]
     values = {**values, "finished_at": now, "waits_for": None}
-    session.write(update(t.runs).where(t.runs.c.seq.in_(seqs)).values(values))
+    session.write(update(t.runs).where(session.among(t.runs.c.seq, seqs)).values(values))
     # it may have been the next in line
     next_in_line(session, {row.lock for row in rows if row.lock is not None})

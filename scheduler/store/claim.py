@@ -175,7 +175,7 @@ def _lock_jobs(session: Session, names: set[str], generation: int) -> set[str]:
         return names
     query = (
         select(t.jobs.c.name)
-        .where(t.jobs.c.name.in_(names), t.jobs.c.generation <= generation)
+        .where(session.among(t.jobs.c.name, names), t.jobs.c.generation <= generation)
         .order_by(t.jobs.c.name)
         .with_for_update(read=True, key_share=True, skip_locked=True)
     )
@@ -190,7 +190,7 @@ def _lock_locks(session: Session, keys: set[str]) -> tuple[dict[str | None, int 
     table = t.locks.c
     query = (
         select(table.key, OLDEST_WAITER, OLDEST_READY)
-        .where(table.key.in_(keys), table.run.is_(None))
+        .where(session.among(table.key, keys), table.run.is_(None))
         .order_by(table.key)
         .with_for_update(skip_locked=True, of=t.locks)
     )
@@ -200,14 +200,16 @@ def _lock_locks(session: Session, keys: set[str]) -> tuple[dict[str | None, int 
     rest = keys - free.keys()
     if not rest:
         return free, set()
-    return free, set(session.rows(select(table.key).where(table.key.in_(rest), table.run.is_not(None))).scalars())
+    return free, set(
+        session.rows(select(table.key).where(session.among(table.key, rest), table.run.is_not(None))).scalars()
+    )
 
 
 def _step_aside(session: Session, choice: _Choice) -> None:
     for seqs, word in ((choice.behind_lock, WaitsFor.LOCK), (choice.behind_pause, WaitsFor.PAUSE)):
         here = session.unheld(t.READY, seqs)
         if here:
-            session.write(update(t.runs).where(t.runs.c.seq.in_(here)).values(waits_for=word.value))
+            session.write(update(t.runs).where(session.among(t.runs.c.seq, here)).values(waits_for=word.value))
     # a run that waits for its job's pause must not hold up others in the line of a shared lock
     next_in_line(session, choice.left_locks)
 
@@ -219,7 +221,7 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
     lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
     statement = (
         update(t.runs)
-        .where(t.runs.c.seq.in_(chosen))
+        .where(session.among(t.runs.c.seq, chosen))
         .values(
             status=Status.RUNNING.value,
             node=node,
@@ -266,7 +268,7 @@ def _pay(session: Session, places: Mapping[str, _Place], before: Mapping[str, fl
 def _open_attempts(session: Session, runs: list[Run], now: datetime) -> None:
     if not runs:
         return
-    query = select(t.jobs.c.name, t.jobs.c.fingerprint).where(t.jobs.c.name.in_({run.job for run in runs}))
+    query = select(t.jobs.c.name, t.jobs.c.fingerprint).where(session.among(t.jobs.c.name, {run.job for run in runs}))
     fingerprints = dict(session.rows(query).all())
     session.write(
         t.attempts.insert(),

@@ -39,7 +39,7 @@ def insert(session: Session, runs: Sequence[NewRun]) -> set[str]:
     session.write(t.payloads.insert(), carried)
     retried = [run.retry_of for run in runs if run.retry_of is not None and run.id in new]
     if retried:
-        dead = (t.runs.c.id.in_(retried), t.DEAD_LETTER)
+        dead = (session.among(t.runs.c.id, retried), t.DEAD_LETTER)
         session.write(update(t.runs).where(*dead).values(discarded_at=runs[0].created_at))
     return new
 
@@ -58,7 +58,9 @@ def pruned_before(session: Session, jobs: set[str]) -> dict[str, datetime]:
     if not jobs:
         return {}
     table = t.jobs.c
-    query = select(table.name, table.pruned_before).where(table.name.in_(jobs), table.pruned_before.is_not(None))
+    query = select(table.name, table.pruned_before).where(
+        session.among(table.name, jobs), table.pruned_before.is_not(None)
+    )
     return dict(session.rows(query).all())
 
 
@@ -67,10 +69,12 @@ def _end_skips(session: Session, jobs: set[str]) -> None:
     if not jobs:
         return
     table = t.jobs.c
-    query = select(table.name).where(table.name.in_(jobs), table.last_skip_id.is_not(None)).order_by(table.name)
+    query = (
+        select(table.name).where(session.among(table.name, jobs), table.last_skip_id.is_not(None)).order_by(table.name)
+    )
     names = session.rows(query.with_for_update(key_share=True)).scalars().all()
     if names:
-        session.write(update(t.jobs).where(table.name.in_(names)).values(last_skip_id=None))
+        session.write(update(t.jobs).where(session.among(table.name, names)).values(last_skip_id=None))
 
 
 def open_locks(session: Session, keys: set[str]) -> set[str]:
@@ -78,7 +82,7 @@ def open_locks(session: Session, keys: set[str]) -> set[str]:
     if not keys:
         return set()
     table = t.locks.c
-    there = set(session.rows(select(table.key).where(table.key.in_(keys))).scalars())
+    there = set(session.rows(select(table.key).where(session.among(table.key, keys))).scalars())
     session.write(
         session.insert(t.locks).on_conflict_do_nothing(),
         [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)],
@@ -90,7 +94,7 @@ def open_locks(session: Session, keys: set[str]) -> set[str]:
         exists().where(t.IN_LINE, t.runs.c.lock == table.key),
         exists().where(t.WAITS_LOCK, t.runs.c.lock == table.key),
     )
-    return set(session.rows(select(table.key).where(table.key.in_(there), busy)).scalars())
+    return set(session.rows(select(table.key).where(session.among(table.key, there), busy)).scalars())
 
 
 class _Pauses:
@@ -148,4 +152,4 @@ def _row(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any]:
 
 
 def _existing(session: Session, ids: list[str]) -> list[str]:
-    return list(session.rows(select(t.runs.c.id).where(t.runs.c.id.in_(ids))).scalars())
+    return list(session.rows(select(t.runs.c.id).where(session.among(t.runs.c.id, ids))).scalars())

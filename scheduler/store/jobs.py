@@ -28,7 +28,7 @@ class SqlJobs:
         transaction."""
         query: Select[JobState] = select(*STATE).order_by(t.jobs.c.name)
         if names is not None:
-            query = query.where(t.jobs.c.name.in_(names))
+            query = query.where(self.session.among(t.jobs.c.name, names))
         if lock:
             query = query.with_for_update()
         return {row.name: state_of(row) for row in self.session.rows(query)}
@@ -95,7 +95,11 @@ class SqlJobs:
         if not moves:
             return set()
         names = [move.job for move in moves]
-        query = select(t.jobs.c.name, t.jobs.c.next_due_at).where(t.jobs.c.name.in_(names)).order_by(t.jobs.c.name)
+        query = (
+            select(t.jobs.c.name, t.jobs.c.next_due_at)
+            .where(self.session.among(t.jobs.c.name, names))
+            .order_by(t.jobs.c.name)
+        )
         now_at = dict(self.session.rows(query.with_for_update(key_share=True)).all())
         moved = [move for move in moves if now_at.get(move.job) == move.old]
         self._set("next_due_at", {move.job: move.new for move in moved})
@@ -132,7 +136,7 @@ class SqlJobs:
     def close_versions(self, jobs: Collection[str], at: datetime) -> None:
         """Ends the versions in force; one that would end before it began leaves no trace."""
         table = t.schedule_versions.c
-        open_ones = (table.job.in_(jobs), table.valid_to.is_(None))
+        open_ones = (self.session.among(table.job, jobs), table.valid_to.is_(None))
         self.session.write(delete(t.schedule_versions).where(*open_ones, table.valid_from >= at))
         self.session.write(update(t.schedule_versions).where(*open_ones).values(valid_to=at))
 

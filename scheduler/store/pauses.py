@@ -21,19 +21,21 @@ def pauses_of(session: Session, jobs: Collection[str] | None, since: datetime) -
     """Pauses that end after `since`, by start."""
     query = select(t.pauses).where(or_(t.pauses.c.until.is_(None), t.pauses.c.until > since))
     if jobs is not None:
-        query = query.where(t.pauses.c.job.in_(jobs))
+        query = query.where(session.among(t.pauses.c.job, jobs))
     return [pause_of(row) for row in session.rows(query.order_by(t.pauses.c.start, t.pauses.c.id))]
 
 
 def closed_jobs(session: Session, jobs: Collection[str]) -> set[str]:
     """Those of `jobs` that are disabled, removed or unknown."""
-    query = select(t.jobs.c.name).where(t.jobs.c.name.in_(jobs), t.jobs.c.enabled, t.jobs.c.removed_at.is_(None))
+    query = select(t.jobs.c.name).where(
+        session.among(t.jobs.c.name, jobs), t.jobs.c.enabled, t.jobs.c.removed_at.is_(None)
+    )
     return set(jobs) - set(session.rows(query).scalars())
 
 
 def held_back(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
     """Those of `jobs` of which only manual runs are claimed: closed ones, and those that are paused now."""
-    paused = session.rows(select(t.pauses.c.job).where(t.pauses.c.job.in_(jobs), in_force(now))).scalars()
+    paused = session.rows(select(t.pauses.c.job).where(session.among(t.pauses.c.job, jobs), in_force(now))).scalars()
     return closed_jobs(session, jobs) | set(paused)
 
 
@@ -50,7 +52,7 @@ def put_pauses(session: Session, pauses: Sequence[Pause]) -> None:
 def resume(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
     """Ends the pauses in force and drops those to come; the jobs that had one."""
     session.lock_jobs(jobs, change=True)
-    mine = t.pauses.c.job.in_(jobs)
+    mine = session.among(t.pauses.c.job, jobs)
     later = and_(mine, t.pauses.c.start > now)
     current = and_(mine, in_force(now))
     had = set(session.rows(select(t.pauses.c.job).where(or_(later, current))).scalars())

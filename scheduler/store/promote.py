@@ -55,7 +55,7 @@ def next_in_line(session: Session, keys: Collection[str]) -> int:
     """For each of these locks that is free: the oldest run that waits for it becomes ready, unless an older one is."""
     if not keys:
         return 0
-    query = select(OLDEST_WAITER, OLDEST_READY).where(t.locks.c.key.in_(keys), t.locks.c.run.is_(None))
+    query = select(OLDEST_WAITER, OLDEST_READY).where(session.among(t.locks.c.key, keys), t.locks.c.run.is_(None))
     seqs = sorted(
         oldest for oldest, ready in session.rows(query) if oldest is not None and (ready is None or oldest < ready)
     )
@@ -72,7 +72,7 @@ def _some(session: Session, where: ColumnElement[bool], order: ColumnElement[Any
 
 def _change(session: Session, seqs: Sequence[int], **values: Any) -> int:
     """Of rows that are locked: by their numbers alone, which leaves nothing to plan."""
-    return session.write(update(t.runs).where(t.runs.c.seq.in_(seqs)).values(values)) if seqs else 0
+    return session.write(update(t.runs).where(session.among(t.runs.c.seq, seqs)).values(values)) if seqs else 0
 
 
 def _back_in_line() -> ColumnElement[Any]:
@@ -92,7 +92,7 @@ def _pause_is_over(session: Session, now: datetime) -> int:
     free = sorted(set(jobs) - held_back(session, jobs, now))
     if not free:
         return 0
-    over = _some(session, t.WAITS_PAUSE & t.runs.c.job.in_(free), t.runs.c.seq)
+    over = _some(session, t.WAITS_PAUSE & session.among(t.runs.c.job, free), t.runs.c.seq)
     waits_for = case((t.runs.c.not_before > now, literal(WaitsFor.TIME.value)), else_=_back_in_line())
     return _change(session, over, waits_for=waits_for)
 

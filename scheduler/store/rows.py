@@ -57,7 +57,7 @@ def with_payloads(session: Session, runs: list[Run]) -> list[Run]:
         return runs
     found: dict[str, Any] = {}
     for chunk in chunks(wanted):
-        query = select(t.payloads.c.run, t.payloads.c.payload).where(t.payloads.c.run.in_(chunk))
+        query = select(t.payloads.c.run, t.payloads.c.payload).where(session.among(t.payloads.c.run, chunk))
         found.update(session.rows(query).all())
     return [replace(run, payload=found.get(run.id)) if run.has_payload else run for run in runs]
 

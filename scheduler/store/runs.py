@@ -99,7 +99,7 @@ class SqlRuns:
     def put_output(self, outputs: Sequence[Output]) -> None:
         """Inserts or replaces; output of a run that is not there (any more) is left out."""
         query = select(t.runs.c.id, t.runs.c.job, func.coalesce(t.runs.c.started_at, t.runs.c.created_at))
-        rows = self.session.rows(query.where(t.runs.c.id.in_({one.run for one in outputs})))
+        rows = self.session.rows(query.where(self.session.among(t.runs.c.id, {one.run for one in outputs})))
         known = {row[0]: (row[1], row[2]) for row in rows}
         statement = self.session.insert(t.outputs)
         changed = ("head", "tail", "omitted", "complete")

@@ -40,7 +40,11 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     keys = {run.lock for run in after if run.lock is not None}
     if keys:
         ids = [run.id for run in after]
-        session.write(update(t.locks).where(t.locks.c.key.in_(keys), t.locks.c.run.in_(ids)).values(run=None))
+        session.write(
+            update(t.locks)
+            .where(session.among(t.locks.c.key, keys), session.among(t.locks.c.run, ids))
+            .values(run=None)
+        )
         next_in_line(session, keys)
         woken = _woken(session, after)
         after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
@@ -60,7 +64,7 @@ def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
 def _runs(session: Session, ids: Iterable[str], *, lock: bool = False) -> list[Run]:
     found = []
     for chunk in chunks(ids):
-        query = select(*RUN).where(t.runs.c.id.in_(chunk)).order_by(t.runs.c.seq)
+        query = select(*RUN).where(session.among(t.runs.c.id, chunk)).order_by(t.runs.c.seq)
         found += [run_of(row) for row in session.rows(query.with_for_update() if lock else query)]
     return found
 
@@ -72,7 +76,7 @@ def _holds(run: Run, one: Settlement) -> bool:
 def _lock_locks(session: Session, keys: set[str | None]) -> None:
     if session.kind == "sqlite" or not keys - {None}:
         return
-    query = select(t.locks.c.key).where(t.locks.c.key.in_(keys - {None})).order_by(t.locks.c.key)
+    query = select(t.locks.c.key).where(session.among(t.locks.c.key, keys - {None})).order_by(t.locks.c.key)
     session.rows(query.with_for_update()).all()
 
 
@@ -212,7 +216,7 @@ def _write_jobs(session: Session, runs: Sequence[Run]) -> None:
     if not told:
         return
     query = select(t.jobs.c.name, *(t.jobs.c[name] for name in _RECORD))
-    query = query.where(t.jobs.c.name.in_({run.job for run in told}))
+    query = query.where(session.among(t.jobs.c.name, {run.job for run in told}))
     records = {row[0]: _Record(*row[1:]) for row in session.rows(query)}
     for run in told:
         if run.job in records:
@@ -229,4 +233,4 @@ def _woken(session: Session, runs: Sequence[Run]) -> set[str]:
     waiting = [run.seq for run in runs if run.waits_for is WaitsFor.LOCK]
     if not waiting:
         return set()
-    return set(session.rows(select(t.runs.c.id).where(t.runs.c.seq.in_(waiting), t.READY)).scalars())
+    return set(session.rows(select(t.runs.c.id).where(session.among(t.runs.c.seq, waiting), t.READY)).scalars())

@@ -59,14 +59,14 @@ def skip(session: Session, skips: Sequence[Skip], *, apart: bool = False) -> Non
             tails[one.job] = ranges[-1]
     _write(session, ranges, tails)
     if apart:
-        session.write(update(t.jobs).where(t.jobs.c.name.in_(jobs)).values(last_skip_id=None))
+        session.write(update(t.jobs).where(session.among(t.jobs.c.name, jobs)).values(last_skip_id=None))
 
 
 def _tails(session: Session, jobs: set[str]) -> dict[str, _Range]:
     query = (
         select(t.skips)
         .join(t.jobs, t.jobs.c.last_skip_id == t.skips.c.id)
-        .where(t.jobs.c.name.in_(jobs))
+        .where(session.among(t.jobs.c.name, jobs))
         .order_by(t.skips.c.id)
     )
     return {row.job: _Range(skip_of(row), row.id, changed=False) for row in session.rows(query)}
@@ -92,7 +92,11 @@ def _write(session: Session, ranges: Sequence[_Range], tails: dict[str, _Range])
     fresh.sort(key=lambda one: newest.get(one.skip.job) is one)
     session.write(t.skips.insert(), [_row(one.skip) for one in fresh])
     if newest:
-        query = select(t.skips.c.job, func.max(t.skips.c.id)).where(t.skips.c.job.in_(newest)).group_by(t.skips.c.job)
+        query = (
+            select(t.skips.c.job, func.max(t.skips.c.id))
+            .where(session.among(t.skips.c.job, newest))
+            .group_by(t.skips.c.job)
+        )
         session.write(
             update(t.jobs).where(t.jobs.c.name == bindparam("job")).values(last_skip_id=bindparam("id")),
             [{"job": job, "id": newest_id} for job, newest_id in sorted(session.rows(query).all())],

@@ -23,9 +23,9 @@ def unfinished_of(session: Session, jobs: Collection[str]) -> dict[str, list[Unf
         .correlate(t.jobs)
     )
     seqs = union_all(
-        select(t.runs.c.seq).where(t.IS_RUNNING, t.runs.c.job.in_(jobs)),
-        select(t.runs.c.seq).where(t.PENDING_OCCURRENCE, t.runs.c.job.in_(jobs)),
-        select(oldest).where(t.jobs.c.name.in_(jobs)),
+        select(t.runs.c.seq).where(t.IS_RUNNING, session.among(t.runs.c.job, jobs)),
+        select(t.runs.c.seq).where(t.PENDING_OCCURRENCE, session.among(t.runs.c.job, jobs)),
+        select(oldest).where(session.among(t.jobs.c.name, jobs)),
     )
     holder = t.runs.alias("holder")
     query: Select[Any] = (
@@ -48,7 +48,9 @@ def pending_counts(session: Session, jobs: Collection[str]) -> dict[str, tuple[i
     """Per job (waiting occurrences, waiting payload runs); jobs without either are left out."""
 
     def count(where: ColumnElement[bool]) -> dict[str, int]:
-        query = select(t.runs.c.job, func.count()).where(where, t.runs.c.job.in_(jobs)).group_by(t.runs.c.job)
+        query = (
+            select(t.runs.c.job, func.count()).where(where, session.among(t.runs.c.job, jobs)).group_by(t.runs.c.job)
+        )
         return dict(session.rows(query).all())
 
     occurrences, carrying = count(t.PENDING_OCCURRENCE), count(and_(t.PENDING_OTHER, t.runs.c.has_payload))
