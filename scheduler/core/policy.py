@@ -7,7 +7,7 @@ the number of entries, of days and of blackouts, not of instants.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from scheduler.core.excuses import FOREVER, Excuse, excuses
@@ -45,7 +45,8 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
 
     1. Inside a pause or blackout: SKIPPED with that reason.
     2. The newest of the rest, less than a minute late, is due now and judged by `overlap`.
-    3. All others are missed and judged by `catch_up`.
+    3. All others are missed and judged by `catch_up`. What it already let run and has not begun counts: of one job at
+       most one occurrence (`latest`) or `catch_up_max` (`all`) wait at a time, however often it is late.
     """
     schedule, first = job.schedule, due.state.next_due_at
     if schedule is None or first is None or first > now:
@@ -70,11 +71,13 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
         waiting, others = _split_waiting(due.unfinished)
         give_up = tuple(one.run for one in waiting)
         due_now = now - newest < LATE
-        runs = _caught_up(job, schedule, open_stretches, newest, now, due_now=due_now)
+        in_line = _in_line(others)
+        runs = _caught_up(job, schedule, open_stretches, newest, now, len(in_line), due_now=due_now)
         missed_until = runs[0].instant if runs else newest + (timedelta(0) if due_now else _TICK)
+        made_up_by = in_line[0] if in_line and not due_now and job.catch_up is CatchUp.LATEST else None
         for a, b in open_stretches:
             if a < missed_until:
-                entries.append(_skip(job, schedule, a, min(b, missed_until - _TICK), SkipReason.MISSED))
+                entries.append(_missed(job, schedule, a, min(b, missed_until - _TICK), made_up_by))
         entries.extend(runs)
         if due_now:
             entry, cancel = _judge_overlap(job, newest, others)
@@ -131,16 +134,18 @@ def _caught_up(
     stretches: list[tuple[datetime, datetime]],
     newest: datetime,
     now: datetime,
+    waiting: int,
     *,
     due_now: bool,
 ) -> list[PlannedRun]:
-    """The missed instants that run, ascending; `newest` is among them only when it is itself missed."""
+    """The missed instants that run, ascending; `newest` is among them only when it is itself missed. `waiting`: as many
+    occurrences are in line already."""
     horizon = now - job.catch_up_window
     if job.catch_up is CatchUp.NONE or (job.catch_up is CatchUp.LATEST and due_now):
         return []
     if job.catch_up is CatchUp.LATEST:
-        return [PlannedRun(newest, Cause.CATCH_UP)] if newest >= horizon else []
-    wanted = job.catch_up_max
+        return [PlannedRun(newest, Cause.CATCH_UP)] if newest >= horizon and not waiting else []
+    wanted = job.catch_up_max - waiting
     last = newest - _TICK if due_now else newest
     chosen: list[datetime] = []
     for a, b in reversed(stretches):
@@ -163,6 +168,15 @@ def _split_waiting(unfinished: tuple[Unfinished, ...]) -> tuple[list[Unfinished]
     return waiting, [one for one in unfinished if one not in waiting]
 
 
+def _in_line(unfinished: Iterable[Unfinished]) -> list[Unfinished]:
+    """Occurrences that have not begun."""
+    return [
+        one
+        for one in unfinished
+        if one.status is Status.PENDING and one.attempt == 0 and one.cause in (Cause.SCHEDULE, Cause.CATCH_UP)
+    ]
+
+
 def _judge_overlap(
     job: Job, instant: datetime, unfinished: list[Unfinished]
 ) -> tuple[PlannedRun | Skip, tuple[str, ...]]:
@@ -170,14 +184,8 @@ def _judge_overlap(
     run = PlannedRun(instant, Cause.SCHEDULE)
     if job.overlap is Overlap.SKIP and unfinished:
         return _overlap_skip(job, instant, unfinished[0]), ()
-    if job.overlap is Overlap.QUEUE:
-        in_line = [
-            one
-            for one in unfinished
-            if one.status is Status.PENDING and one.attempt == 0 and one.cause in (Cause.SCHEDULE, Cause.CATCH_UP)
-        ]
-        if in_line:
-            return _overlap_skip(job, instant, in_line[0]), ()
+    if job.overlap is Overlap.QUEUE and (in_line := _in_line(unfinished)):
+        return _overlap_skip(job, instant, in_line[0]), ()
     if job.overlap is Overlap.REPLACE:
         return run, tuple(one.run for one in unfinished if one.cause == Cause.SCHEDULE)
     return run, ()
@@ -194,6 +202,15 @@ def _overlap_skip(job: Job, instant: datetime, blocker: Unfinished) -> Skip:
         blocked_by=blocker.run,
         detail=f"run {short(blocker.run)} {what}",
     )
+
+
+def _missed(job: Job, schedule: Schedule, first: datetime, last: datetime, made_up_by: Unfinished | None) -> Skip:
+    """Missed instants; `made_up_by`: the occurrence that still waits and will run in their stead."""
+    skip = _skip(job, schedule, first, last, SkipReason.MISSED)
+    if made_up_by is None:
+        return skip
+    detail = f"run {short(made_up_by.run)}, which is still waiting, makes up for it"
+    return replace(skip, blocked_by=made_up_by.run, detail=detail)
 
 
 def _skip(job: Job, schedule: Schedule, first: datetime, last: datetime, reason: SkipReason, detail: str = "") -> Skip:

@@ -7,7 +7,7 @@ several runs is named as the blocker) every answer that they allow is accepted.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from scheduler.core.job import Blackout, CatchUp, Job, Overlap
@@ -21,12 +21,14 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Verdict:
-    """Per instant the words that are right for it, and the runs that must make room."""
+    """Per instant the words that are right for it, and the runs that must make room. `makers_up`: runs one of which a
+    missed instant must name."""
 
     instants: dict[datetime, set[str]]
     cancel: set[str]
     give_up: set[str]
     blockers: set[str]
+    makers_up: set[str] = field(default_factory=set)
 
 
 def instants_of(job_or_blackout: Job | Blackout, first: datetime, last: datetime) -> list[datetime]:
@@ -81,29 +83,33 @@ def judge(job: Job, due: Due, now: datetime) -> Verdict:
         if never_started and run.cause == "schedule" and run.foreign_holder is not None:
             give_up.add(run.run)
     others = [run for run in due.unfinished if run.run not in give_up]
+    not_begun = {
+        run.run
+        for run in others
+        if run.status is Status.PENDING and run.attempt == 0 and run.cause in ("schedule", "catch_up")
+    }
+    makers_up: set[str] = set()
     newest = remaining.pop()
     if now - newest >= timedelta(minutes=1):
         remaining.append(newest)
+        if job.catch_up is CatchUp.LATEST:
+            makers_up = not_begun
     else:
         verdicts[newest] = {"schedule"}
         if job.overlap is Overlap.SKIP:
             blockers = {run.run for run in others}
         elif job.overlap is Overlap.QUEUE:
-            blockers = {
-                run.run
-                for run in others
-                if run.status is Status.PENDING and run.attempt == 0 and run.cause in ("schedule", "catch_up")
-            }
+            blockers = not_begun
         elif job.overlap is Overlap.REPLACE:
             cancel = {run.run for run in others if run.cause == "schedule"}
         if blockers:
             verdicts[newest] = {"overlap"}
 
-    places = {CatchUp.NONE: 0, CatchUp.LATEST: 1, CatchUp.ALL: job.catch_up_max}[job.catch_up]
+    places = {CatchUp.NONE: 0, CatchUp.LATEST: 1, CatchUp.ALL: job.catch_up_max}[job.catch_up] - len(not_begun)
     for instant in reversed(remaining):
         allowed = places > 0 and now - instant <= job.catch_up_window
         if job.catch_up is CatchUp.LATEST and instant != newest:
             allowed = False
         verdicts[instant] = {"catch_up"} if allowed else {"missed"}
         places -= allowed
-    return Verdict(verdicts, cancel, give_up, blockers)
+    return Verdict(verdicts, cancel, give_up, blockers, makers_up)

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.core.excuses import excuses
 from scheduler.core.job import CatchUp
-from scheduler.core.model import Skip
+from scheduler.core.model import Cause, Skip, Status
 from scheduler.core.policy import Plan, plan
 
 from .builders import TICK, at, fixed, job, judged, owed, pause, recurring, unfinished, words
@@ -71,6 +71,41 @@ def test_older_seconds_are_missed_even_when_less_than_a_minute_old():
         "03-01 10:00:00..10:00:20 2 missed",
         "03-01 10:00:40 schedule",
     ]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "entry"),
+    [
+        (unfinished("a", Status.PENDING, Cause.CATCH_UP), "1 missed"),
+        (unfinished("a", Status.PENDING, Cause.SCHEDULE), "1 missed"),
+        (unfinished("a", Status.PENDING, Cause.SCHEDULE, holder="other"), "catch_up"),
+        (unfinished("a", Status.PENDING, Cause.CATCH_UP, attempt=1), "catch_up"),
+        (unfinished("a", Status.RUNNING, Cause.CATCH_UP), "catch_up"),
+        (unfinished("a", Status.PENDING, Cause.MANUAL), "catch_up"),
+        (unfinished("a", Status.PENDING, Cause.EVENT), "catch_up"),
+    ],
+)
+def test_latest_is_made_up_for_by_an_occurrence_that_has_not_begun(waiting, entry):
+    """It starts later than the instant that was missed: a second one behind it would do the same again."""
+    found = judged(job("5 10 * * *"), DUE, DUE + MINUTE, [waiting])
+    assert words(found) == [f"03-01 10:05:00 {entry}"]
+    if entry == "1 missed":
+        (skip,) = found.entries
+        assert skip.blocked_by == "a"
+        assert skip.detail == "run a, which is still waiting, makes up for it"
+
+
+def test_all_counts_what_waits_already():
+    tested = job("*/5 * * * *", catch_up=CatchUp.ALL, catch_up_max=3)
+    waiting = [unfinished(name, Status.PENDING, Cause.CATCH_UP) for name in ("a", "b")]
+    late = DUE + 2 * MINUTE
+
+    assert words(judged(tested, at("2026-03-01 09:55"), late, waiting)) == [
+        "03-01 09:55:00..10:00:00 2 missed",
+        "03-01 10:05:00 catch_up",
+    ]
+    waiting += [unfinished(name, Status.PENDING, Cause.CATCH_UP) for name in ("c", "d")]
+    assert words(judged(tested, at("2026-03-01 10:05"), late, waiting)) == ["03-01 10:05:00 1 missed"]
 
 
 def test_latest_reaches_back_to_the_edge_of_its_window():

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.job import Job
-from scheduler.core.model import Skip
+from scheduler.core.job import CatchUp, Job
+from scheduler.core.model import Cause, Skip, Status
 from scheduler.core.policy import plan
-from scheduler.core.requests import Due
+from scheduler.core.requests import Due, Unfinished
 
-from .builders import TICK, owed
+from .builders import TICK, owed, unfinished
 from .judge import instants_of, judge
 from .situations import situations
 from .strategies import CORE
@@ -32,7 +33,8 @@ def test_every_instant_gets_the_entry_that_the_rules_say(situation: tuple[Job, D
             inside = [instant for instant in right.instants if entry.first <= instant <= entry.last]
             assert (inside[0], inside[-1], len(inside)) == (entry.first, entry.last, entry.count)
             word = str(entry.reason)
-            assert (entry.blocked_by in right.blockers) if word == "overlap" else entry.blocked_by is None
+            named = {"overlap": right.blockers, "missed": right.makers_up}.get(word)
+            assert (entry.blocked_by in named) if named else entry.blocked_by is None
         else:
             inside, word = [entry.instant], str(entry.cause)
         assert inside[0] > reached, "entries ascend and do not overlap"
@@ -112,3 +114,35 @@ def test_after_a_clock_that_went_back_no_instant_comes_again(
     assert again.entries == ()
     assert again.next_due_at == first.next_due_at
     assert (again.cancel, again.give_up) == ((), ())
+
+
+@settings(CORE, max_examples=60)
+@given(situations(), st.integers(3, 9), st.data())
+def test_however_often_it_is_late_a_job_has_a_bounded_line(
+    situation: tuple[Job, Due, datetime], rounds: int, data: st.DataObject
+) -> None:
+    """Nothing begins meanwhile: every evaluation finds what the ones before it let run."""
+    tested, due, now = situation
+    tested = replace(tested, catch_up_window=timedelta(days=7), blackouts=())
+    waiting = list(due.unfinished)
+    most = {CatchUp.NONE: 0, CatchUp.LATEST: 1, CatchUp.ALL: tested.catch_up_max}[tested.catch_up]
+    most = max(most, _not_begun(waiting))
+    since = due.state.next_due_at
+    covered: list[datetime] = []
+    for number in range(rounds):
+        found = plan(tested, owed(since, waiting), now)
+        caught_up = [one.instant for one in found.entries if not isinstance(one, Skip) and one.cause == "catch_up"]
+        waiting = [one for one in waiting if one.run not in found.give_up]
+        waiting += [unfinished(f"{number}.{n}", Status.PENDING, Cause.CATCH_UP) for n in range(len(caught_up))]
+        covered += caught_up
+        assert _not_begun(waiting) <= most
+        since = found.next_due_at
+        if since is None:
+            break
+        now = since + data.draw(st.sampled_from([timedelta(minutes=1), timedelta(minutes=7), timedelta(hours=5)]))
+    assert len(covered) == len(set(covered))
+
+
+def _not_begun(runs: list[Unfinished]) -> int:
+    states = [(one.status, one.attempt, one.cause in ("schedule", "catch_up")) for one in runs]
+    return states.count((Status.PENDING, 0, True))

@@ -60,6 +60,23 @@ def test_a_machine_that_was_asleep_over_the_slot(store: SqlStore, catch_up: str,
     assert rig.state("a").next_due_at == at(3, day=4)
 
 
+@pytest.mark.parametrize(("catch_up", "most"), [("latest", 1), ("all", 4)])
+def test_a_job_that_is_always_late_makes_no_endless_line(store: SqlStore, catch_up: str, most: int) -> None:
+    """Every evaluation comes minutes late, and the first run takes all that time."""
+    job = {"schedule": "*/5 * * * *", "catch_up": catch_up} | ({"catch_up_max": most} if catch_up == "all" else {})
+    rig = Rig(store, jobs({"a": job}))
+    rig.turn(minutes=2)
+    for _ in range(12):
+        rig.tick(minutes=5)
+    statuses = rig.statuses("a")
+    assert statuses == ["RUNNING"] + ["PENDING"] * most
+    while rig.executor.live:
+        rig.finish()
+    assert list(faults(rig.store, "a", "*/5 * * * *", START, rig.clock.now())) == []
+    rig.turn(minutes=2)
+    assert rig.audit(START).clean
+
+
 def test_an_outage_of_a_minute_and_a_second_costs_nothing(sqlite: SqlStore) -> None:
     """C25, C19: what is owed is looked up from the stored instant, however long nobody looked."""
     rig = Rig(sqlite, jobs({"a": {"schedule": "5 8 * * *"}}))
