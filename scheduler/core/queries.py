@@ -138,12 +138,14 @@ class JobGauge:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """All that `/metrics` reads from the database, in one snapshot. Removed jobs are left out."""
+    """All that `/metrics` reads from the database, in one snapshot. Removed jobs are left out, but for what they left
+    behind: `dead_letters` counts those of every job that has any, removed or not."""
 
     jobs: tuple[JobGauge, ...]
     queues: tuple[QueueView, ...]
     nodes: tuple[NodeView, ...]
     generation: int
+    dead_letters: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

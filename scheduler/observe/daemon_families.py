@@ -158,9 +158,9 @@ def _ledger(gauges: Gauges, now: datetime) -> Iterator[Metric]:
     )
     yield _gauge(
         "schedctl_dead_letters",
-        "Runs with a payload that gave up for good, over all jobs.",
+        "Runs with a payload that gave up for good, over all jobs, removed ones too.",
         (),
-        {(): sum(one.dead_letters for one in gauges.jobs)},
+        {(): sum(gauges.dead_letters.values())},
     )
     items: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}

@@ -84,7 +84,7 @@ def gauges(session: Session, now: datetime) -> Gauges:
             )
         )
     generation = SqlGenerations(session).newest_id()
-    return Gauges(tuple(jobs), tuple(queue_views(session)), tuple(node_views(session)), generation)
+    return Gauges(tuple(jobs), tuple(queue_views(session)), tuple(node_views(session)), generation, dead)
 
 
 def last_seq(instant: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.routing import Route
 
-from scheduler.core.queries import Queries
 from scheduler.web.answers import Answer
 from scheduler.web.attention import add_last_lines, problems_of
 from scheduler.web.backend import backend_of
@@ -13,8 +12,6 @@ from scheduler.web.health import run_checks
 from scheduler.web.inputs import query_number, query_text
 from scheduler.web.job_json import STATES, state_of
 from scheduler.web.present import generation_json, node_json, page_json, queue_json, when
-
-LETTERS = 200
 
 
 def status(request: Request) -> Answer:
@@ -25,8 +22,7 @@ def status(request: Request) -> Answer:
         views = queries.jobs(now)
         queues, nodes = queries.queues(), queries.nodes()
         gauges = queries.gauges(now)
-        letters = {one.state.name: one.dead_letters for one in gauges.jobs if one.dead_letters}
-        letters |= _of_removed_jobs(queries, {view.state.name for view in views})
+        letters = gauges.dead_letters
         problems = problems_of(views, queues, nodes, letters, now)
         add_last_lines(problems, queries)
         generations = queries.generations(1)
@@ -65,15 +61,6 @@ def status(request: Request) -> Answer:
             "nodes": [node_json(node) for node in nodes if node.node.state == "live"],
         }
     )
-
-
-def _of_removed_jobs(queries: Queries, present: set[str]) -> dict[str, int]:
-    """Dead letters whose job is gone, among the newest ones: what a removed job leaves must not be forgotten."""
-    found: dict[str, int] = {}
-    for entry in queries.dead_letters(limit=LETTERS).entries:
-        if entry.run is not None and entry.run.job not in present:
-            found[entry.run.job] = found.get(entry.run.job, 0) + 1
-    return found
 
 
 def nodes(request: Request) -> Answer:

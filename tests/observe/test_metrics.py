@@ -246,6 +246,10 @@ def test_dead_letters(watched: Watched) -> None:
     page = watched.refresh()
     assert of(page, "schedctl_dead_letters") == 1
     assert of(page, "schedctl_job_dead_letters", job_name="ticket") == 1
+    watched.rig.reload(JOBS.replace("  ticket:", "  tickets:"))
+    page = watched.refresh()
+    assert of(page, "schedctl_dead_letters") == 1, "removing a job does not make what it left undone disappear"
+    assert ("schedctl_job_dead_letters", (("job_name", "ticket"),)) not in page
 
 
 def test_notices_of_any_shape_do_not_break_the_page(watched: Watched) -> None:

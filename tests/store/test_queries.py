@@ -215,12 +215,13 @@ def test_queues_and_nodes(store: SqlStore) -> None:
 def test_gauges(store: SqlStore) -> None:
     set_up(store, ["job", "idle", state("gone", removed_at=T0)])
     dead, running, waiting = new_run("job", payload=1), new_run("job"), new_run("job", not_before=T0 + DAY)
-    add(store, dead, running, waiting)
+    add(store, dead, running, waiting, new_run("gone", payload=2))
     runs = {run.id: run for run in claim(store)}
     settle(store, settlement(runs[dead.id], Status.FAILED, exit_code=3), now=T0 + 5 * SECOND)
     with store.begin() as tx:
         tx.jobs.pause([Pause("job", T0 - HOUR, None, "", "")])
         tx.runs.request_cancel([waiting.id], "", T0 + HOUR)
+        tx.runs.drop_pending("gone", T0)
         tx.generations.add("h", {}, T0, "")
     with store.queries() as queries:
         found = queries.gauges(T0)
@@ -241,6 +242,7 @@ def test_gauges(store: SqlStore) -> None:
         None,
     )
     assert found.generation == 1
+    assert found.dead_letters == {"job": 1, "gone": 1}
     assert [view.queue.name for view in found.queues] == ["default", "scans"]
     assert [view.node.id for view in found.nodes] == ["n1"]
 

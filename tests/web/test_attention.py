@@ -7,7 +7,7 @@ import pytest
 from scheduler.core.model import Output
 from scheduler.web.answers import Answer
 from scheduler.web.attention import last_line
-from tests.faces import Faces
+from tests.faces import JOBS, Faces
 from tests.web.client import Client
 
 
@@ -57,6 +57,16 @@ def test_a_late_job_is_told_from_a_missed_one(acting: Client, faces: Faces) -> N
     faces.rig.clock.turn(minutes=12)
     (problem,) = acting.get("/v1/status").json()["problems"]
     assert (problem["kind"], problem["what"]) == ("late", "no success by its deadline; still running")
+
+
+def test_what_a_removed_job_left_undone_stays_in_sight(acting: Client, faces: Faces) -> None:
+    acting.post("/v1/jobs/ticket/runs", json={"payload": 1})
+    faces.rig.reload(JOBS.replace("  ticket:", "  tickets:"), drop_pending=True)
+    status = acting.get("/v1/status").json()
+    assert status["dead_letters"] == 1
+    assert [(one["job"], one["what"]) for one in status["problems"]] == [
+        ("ticket", "1 dead letter: runs with a payload that gave up")
+    ]
 
 
 def test_a_run_that_waits_long_in_its_queue(acting: Client, faces: Faces) -> None:
