@@ -43,7 +43,9 @@ from scheduler.executors.registry import create_executors
 from scheduler.files import JobsFile
 from scheduler.observe.logs import configure_logs, log_notices
 from scheduler.observe.metrics import Metrics
+from scheduler.observe.notify_socket import NotifySocket
 from scheduler.readiness import Readiness
+from scheduler.service import Parts, Service
 from scheduler.settings import Settings
 from scheduler.store.store import SqlStore, open_store, sqlite_file
 from scheduler.succession import succeed
@@ -71,23 +73,30 @@ class App:
         self._in_force = InForce()
         self._file = JobsFile(settings.config)
         self._node = new_id()
+        self._service = Service(NotifySocket.of(os.environ))
 
     def run(self) -> int:
         """From the lock on the state directory to the end of the drain."""
         settings = self._settings
         configure_logs(settings.log_format)
         log_notices(self._bus)
+        self._service.start()
+        self._service.stage("Reading the jobs file")
         configuration = self._file.load()
         with ExitStack() as stack:
+            self._service.stage("Taking the state directory")
             say = partial(log.warning, "state_directory_held")
             lock = StateLock.acquire(settings.state_dir, say=lambda text: say(detail=text))
             stack.callback(lock.release)
             more_locks = self._lock_database(stack)
+            self._service.stage("Opening the database, and migrating it if need be")
             store = stack.enter_context(closing(self._open_store()))
             self._join(store, lock, more_locks)
             self._web.open()
+            self._service.stage("Putting the file in force, settling what the former daemon left")
             self._start(configuration, lock)
-            self._daemon.serve(until=self._drain.over)
+            self._daemon.serve(until=self._round)
+            self._service.leave()
             self._stop()
         return 0
 
@@ -131,7 +140,14 @@ class App:
         )
         preparation = Preparation(self._records, os.environ)
         self._reloader = Reloader(
-            store, in_force, bus, self._file.load, self._file.load_texts, self._file.describe, self._file.warnings
+            store,
+            in_force,
+            bus,
+            self._file.load,
+            self._file.load_texts,
+            self._file.describe,
+            self._file.warnings,
+            self._service.reloading,
         )
         self._worker = Worker(
             store,
@@ -172,7 +188,11 @@ class App:
             loops=self._loops,
             broken=lambda: self._invariants.broken,
         )
-        self._web = self._make_web()
+        readiness = Readiness(self._loops, clock, in_force, self._invariants, self._reloader, self._drain)
+        self._web = self._make_web(readiness)
+        self._service.join(
+            Parts(self._loops, readiness, self._drain, self._worker.live, lambda: len(self._configuration().jobs))
+        )
 
     def _make_loops(self) -> dict[str, Loop]:
         retention = Retention(self._store, self._in_force, self._bus)
@@ -199,8 +219,7 @@ class App:
         idle = sum(executor.tick(self._clock.monotonic()) for executor in self._executors.values())
         return idle + self._owner.reap()
 
-    def _make_web(self) -> WebServer:
-        readiness = Readiness(self._loops, self._clock, self._in_force, self._invariants, self._reloader, self._drain)
+    def _make_web(self, readiness: Readiness) -> WebServer:
         backend = Backend(
             readable=self._store,
             commands=self._desk,
@@ -312,6 +331,11 @@ class App:
                 return  # Said and counted by the reload itself.
 
         threading.Thread(target=reload, name="reload").start()
+
+    def _round(self) -> bool:
+        """Of the main thread; true when there is nothing left to wait for."""
+        self._service.round()
+        return self._drain.over()
 
     # ------------------------------------------------------------ answering
 

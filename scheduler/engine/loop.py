@@ -19,7 +19,7 @@ class Loop:
 
     An exception ends the tick, not the loop: it is logged, counted in `errors`, and the next request tries again.
     `now` may need the database; `first` is done before it is asked, also while the database is away.
-    `turned_at` is the monotonic time at which a tick last ended well.
+    `turned_at` is the monotonic time at which a tick last ended well, `returned_at` when one last ended at all.
     """
 
     def __init__(
@@ -36,7 +36,9 @@ class Loop:
         self._guard = threading.Lock()
         self._requested = threading.Event()
         self._closed = False
-        self.turned_at = time.monotonic()
+        self.turned_at = self.returned_at = time.monotonic()
+        self.thread: int | None = None
+        """The thread that ticks at present, by its number in the system."""
         self.last_seconds = 0.0
         self.errors = 0
         self.ailing: str | None = None
@@ -67,6 +69,7 @@ class Loop:
 
     def _turn(self) -> None:
         begun = time.monotonic()
+        self.thread = threading.get_native_id()
         try:
             self._first()
             self._tick(self._now())
@@ -81,7 +84,9 @@ class Loop:
             if self.ailing is not None:
                 log.info("loop_recovered", loop=self.name)
                 self.ailing = None
-        self.last_seconds = time.monotonic() - begun
+        self.thread = None
+        self.returned_at = time.monotonic()
+        self.last_seconds = self.returned_at - begun
 
     def _complain(self, reason: str) -> None:
         """An outage is said once, not every second."""

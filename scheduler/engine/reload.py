@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 
 import structlog
@@ -27,7 +28,7 @@ LIVE_WITHIN = timedelta(seconds=30)
 class Reloader:
     """`load` reads the file (InvalidInput with all its errors), `load_texts` a stored generation, `describe` puts the
     changes between two configurations into words, per job, and `warn` says what `check` would (it takes its time, so
-    only a dry run asks for it)."""
+    only a dry run asks for it). `around` is entered while a file is put in force."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Reloader:
         load_texts: Callable[[Mapping[str, str]], Configuration],
         describe: Callable[[Configuration | None, Configuration], Mapping[str, tuple[str, ...]]],
         warn: Callable[[Configuration], tuple[str, ...]],
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -46,6 +48,7 @@ class Reloader:
         self._load_texts = load_texts
         self._describe = describe
         self._warn = warn
+        self._around = around
         self._line: Line[Reloaded] = Line()
         self.rejected: str | None = None
         """Why the last file was refused; None after one was taken."""
@@ -94,6 +97,10 @@ class Reloader:
     # ------------------------------------------------------------ parts
 
     def _put(self, author: str, *, drop_pending: bool, if_hash: str | None) -> Reloaded:
+        with self._around():
+            return self._read_and_put(author, drop_pending=drop_pending, if_hash=if_hash)
+
+    def _read_and_put(self, author: str, *, drop_pending: bool, if_hash: str | None) -> Reloaded:
         try:
             file = self._load()
             if if_hash is not None and not file.hash.startswith(if_hash):
