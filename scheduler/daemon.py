@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from scheduler.core.errors import InvalidInput, SchedulerError, StartError
 from scheduler.settings import SETTINGS, load_settings
+from scheduler.streams import open_missing_streams, tell
 
 EX_CONFIG = 78
 EX_FAILED = 1
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs until it is told to stop. Exit status 0 after a drain, 78 for a start that settings or the file forbid."""
+    open_missing_streams(lose_output=True)
     flags = vars(parser().parse_args(arguments))
     try:
         settings = load_settings(flags, os.environ)
@@ -43,10 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
 
         return App(settings).run()
     except (StartError, InvalidInput) as error:
-        print(f"schedulerd: {error}", file=sys.stderr)
+        tell(f"schedulerd: {error}\n")
         return EX_CONFIG
     except SchedulerError as error:
-        print(f"schedulerd: {error}", file=sys.stderr)
+        tell(f"schedulerd: {error}\n")
         return EX_FAILED
 
 

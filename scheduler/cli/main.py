@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import select
 import sys
@@ -15,6 +17,7 @@ import click
 from scheduler.cli.surface import Surface
 from scheduler.cli.verb import SETTINGS, shared_options
 from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, StartError, Unavailable
+from scheduler.streams import STDOUT, discard, open_missing_streams
 
 EXIT_CODES = ((InvalidInput, 1), (NotFound, 4), (Refused, 5), (Unavailable, 3), (StartError, 78))
 BAD, INTERRUPTED = 1, 130
@@ -148,17 +151,16 @@ def run(arguments: Sequence[str], surface: Surface | None = None) -> int:
         sys.stdout.flush()
         return answer if isinstance(answer, int) else 0
     except click.ClickException as error:
-        error.show(sys.stderr)
+        text = io.StringIO()
+        error.show(text)
+        surface.say(text.getvalue().rstrip("\n"))
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read has enough: nothing to report, and nothing more to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
     except SystemExit:
         # Click ends like this, with 1, when it notices the closed pipe itself.
         if _nobody_reads():
+            discard(STDOUT)
             return 0
         raise
     except SchedulerError as error:
@@ -169,22 +171,40 @@ def run(arguments: Sequence[str], surface: Surface | None = None) -> int:
 def _nobody_reads() -> bool:
     """Whether stdout is a pipe whose other end is closed."""
     watched = select.poll()
-    watched.register(1, 0)
+    watched.register(STDOUT, 0)
     return any(event & select.POLLERR for _, event in watched.poll(0))
 
 
+def _not_written(error: OSError) -> int:
+    """The exit code when the answer could not be written. Whoever closed a pipe has enough: nothing to report."""
+    discard(STDOUT)
+    if isinstance(error, BrokenPipeError):
+        return 0
+    if error.filename is not None:
+        what = f"{error.filename}: {error.strerror}"
+    elif error.errno == errno.EBADF:
+        what = "stdout is closed, the answer is lost"
+    else:
+        what = f"the answer cannot be written: {error.strerror}"
+    Surface().say(f"schedctl: {what}")
+    return BAD
+
+
 def main() -> None:
+    open_missing_streams(lose_output=False)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         code = run(sys.argv[1:])
+    except OSError as error:
+        code = _not_written(error)
     except Exception as error:
         if os.environ.get("SCHEDCTL_DEBUG"):
             raise
-        sys.stderr.write(
+        Surface().say(
             f"schedctl: internal error: {type(error).__name__}: {error}\n"
-            "hint: please report it, with what SCHEDCTL_DEBUG=1 shows\n"
+            "hint: please report it, with what SCHEDCTL_DEBUG=1 shows"
         )
         code = BAD
     sys.exit(code)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +16,9 @@ import click
 
 from scheduler.cli.daemon import Daemon
 from scheduler.cli.table import Column, table
+from scheduler.cli.text import visible, visible_json
 from scheduler.cli.times import local_zone
+from scheduler.streams import tell
 
 FORMATS = ("table", "json", "yaml", "name")
 
@@ -36,9 +40,15 @@ _COLORS = {
 }
 
 
+_COLOR_CODE = re.compile(r"(\x1b\[[0-9;]*m)")
+
+
 class Surface:
     """Data go to stdout, messages to stderr. On a terminal tables fit its width; elsewhere they are as wide as their
-    content and carry no colour, so that what follows in a pipe can rely on them."""
+    content and carry no colour, so that what follows in a pipe can rely on them.
+
+    Nothing that comes from elsewhere (a description, an error, a reason) can move the cursor or hide text: whatever is
+    not printable is written out. A stderr that cannot be written is ignored, a stdout that cannot is an OSError."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.environ = os.environ if environ is None else environ
@@ -46,13 +56,16 @@ class Surface:
         self.socket: str | None = None
         self.no_color = bool(self.environ.get("NO_COLOR")) or self.environ.get("TERM") == "dumb"
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self.page: list[str] | None = None
+        """Lines that are kept instead of written, for somebody who draws them."""
         self._daemon: Daemon | None = None
         self._zone: str | None = None
 
     @property
     def daemon(self) -> Daemon:
         if self._daemon is None:
-            self._daemon = Daemon(self.socket, self.environ)
+            # What machines read stays what it is, in the notation of its format.
+            self._daemon = Daemon(self.socket, self.environ, clean=self.format == "table")
         return self._daemon
 
     @property
@@ -67,17 +80,28 @@ class Surface:
         """The width of the terminal, None if the answer goes elsewhere."""
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
+    @property
+    def colors(self) -> bool:
+        return not self.no_color and sys.stdout.isatty()
+
     def out(self, text: str = "") -> None:
-        sys.stdout.write(text + "\n")
+        shown = self._safe(text)
+        if self.page is None:
+            sys.stdout.write(shown + "\n")
+        else:
+            self.page += shown.split("\n")
 
     def say(self, text: str) -> None:
         """A message for the person; never data."""
+        shown = self._safe(text)
+        if self.page is not None:
+            self.page += shown.split("\n")
+            return
         sys.stdout.flush()
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        tell(shown + "\n")
 
     def then(self, command: str) -> None:
-        """The last line: what to type next. Only for people."""
+        """The last line: what to type next, as it can be pasted (`command_line` quotes). Only for people."""
         if self.format == "table":
             self.say(f"next: {command}")
 
@@ -95,18 +119,21 @@ class Surface:
         """`text` (default: the word itself) in the colour of that state, on a terminal that wants colour."""
         color = _COLORS.get(word)
         shown = word if text is None else text
-        if color is None or self.no_color or not sys.stdout.isatty():
+        if color is None or not self.colors:
             return shown
-        return click.style(shown, fg=color)
+        return click.style(visible(shown), fg=color)
 
     def structured(self, data: Any, names: Iterable[str]) -> bool:
         """Writes `data` if another format than a table was asked for; whether it did."""
         if self.format == "json":
-            self.out(json.dumps(data, ensure_ascii=False, indent=2))
+            self.out(visible_json(json.dumps(data, ensure_ascii=False, indent=2)))
         elif self.format == "yaml":
             import yaml
 
-            sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+            text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+            if text != visible(text):
+                text = yaml.safe_dump(data, sort_keys=False)
+            self.out(text.rstrip("\n"))
         elif self.format == "name":
             for name in names:
                 self.out(name)
@@ -118,6 +145,19 @@ class Surface:
         self.out(lines[0])
         for index, line in enumerate(lines[1:]):
             self.out(self.style(words[index], line) if words and words[index] not in _CALM else line)
+
+    def _safe(self, text: str) -> str:
+        """Printable, apart from line ends and the colours that `style` gives."""
+        if text.isprintable():
+            return text
+        if not self.colors or "\x1b" not in text:
+            return visible(text)
+        return "".join(one if _COLOR_CODE.fullmatch(one) else visible(one) for one in _COLOR_CODE.split(text))
+
+
+def command_line(*arguments: str) -> str:
+    """`schedctl` with these arguments, quoted for a shell."""
+    return shlex.join(["schedctl", *arguments])
 
 
 _CALM = frozenset({"ok", "COMPLETED"})

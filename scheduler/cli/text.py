@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from unicodedata import combining, east_asian_width
+import json
+from collections.abc import Callable
+from unicodedata import category, combining, east_asian_width
 
 
 def width(text: str) -> int:
@@ -34,11 +36,36 @@ def pad(text: str, columns: int) -> str:
     return text + " " * (columns - width(text))
 
 
+def visible(text: str) -> str:
+    """`text` with all that could move the cursor, hide or reorder something written out: `\\x1b`, `\\u202e`. Line ends
+    and tabs stay what they are."""
+    return _replaced(text, "\n\t", lambda one: one.encode("unicode_escape").decode())
+
+
+def visible_json(text: str) -> str:
+    """The same for a JSON text: it stays the same JSON."""
+    return _replaced(text, "\n", lambda one: json.dumps(one)[1:-1])
+
+
 def plain(text: str) -> str:
-    """One line without control characters: what comes from elsewhere cannot move the cursor."""
+    """`text` as one line: like `visible`, with a blank for each line end and tab."""
     if text.isprintable():
         return text
-    return "".join(character if character.isprintable() else " " for character in text)
+    return visible(text.replace("\r\n", "\n")).replace("\n", " ").replace("\t", " ")
+
+
+def _harmless(character: str) -> bool:
+    # Python calls blanks other than the ASCII one not printable, the ideographic one among them.
+    return character.isprintable() or category(character) == "Zs"
+
+
+def _replaced(text: str, kept: str, escape: Callable[[str], str]) -> str:
+    if text.isprintable():
+        return text
+    for one in set(text):
+        if one not in kept and not _harmless(one):
+            text = text.replace(one, escape(one))
+    return text
 
 
 def _columns(character: str) -> int:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.cli.table import Column, table
-from scheduler.cli.text import clip, pad, plain, width
+from scheduler.cli.text import clip, pad, plain, visible, visible_json, width
 from scheduler.cli.verbs.db import size
 from scheduler.cli.verbs.describe import fold, written
 
@@ -53,7 +55,16 @@ def test_widths() -> None:
 
 
 def test_control_characters_cannot_move_the_cursor() -> None:
-    assert plain("a\x1b[31mb\nc\td\u202e") == "a [31mb c d "
+    assert plain("a\x1b[31mb\nc\td\u202e\r\n\x9b\x00\ud800") == r"a\x1b[31mb c d\u202e \x9b\x00\ud800"
+    assert visible("a\x1b\nb\t\r") == "a\\x1b\nb\t\\r"
+    assert visible("每周　报告\u00a0x") == "每周　报告\u00a0x"
+
+
+@given(st.text())
+def test_json_with_everything_visible_is_the_same_json(text: str) -> None:
+    shown = visible_json(json.dumps({text: [text]}, ensure_ascii=False, indent=2))
+    assert visible(shown) == shown
+    assert json.loads(shown) == {text: [text]}
 
 
 @pytest.mark.parametrize(
