@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, cast
+from datetime import timedelta
+from typing import Any
 
 from pydantic import ValidationError
 
 from scheduler.config.actions.base import Options
 from scheduler.config.actions.registry import Actions
-from scheduler.config.bundle import Bundle
+from scheduler.config.bundle import MERGED, Bundle
 from scheduler.config.fields import NAME_RULE, to_name
 from scheduler.config.interpolation import Interpolation
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel, job_model
 from scheduler.config.problem import Path
 from scheduler.config.refusal import shown
+from scheduler.config.timing import Timing
 from scheduler.config.translate import complaints
 from scheduler.config.written import action_of, definition_of, fingerprint_of
-from scheduler.core.errors import ScheduleError
-from scheduler.core.instants import instant_of_wall
-from scheduler.core.job import After, Blackout, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Secret, Watch
+from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Secret, Watch
 from scheduler.core.model import Status
-from scheduler.core.schedule import DayMatch, Schedule
-from scheduler.core.zone import zone_of
-
-MERGED = ("env", "secrets", "limits")
-"""Mappings that a job adds to those of `defaults`; everything else replaces it."""
 
 _BACKSTOP = timedelta(hours=24)
 _WINDOWS = {"latest": timedelta(days=7), "all": timedelta(hours=24), "none": timedelta(days=7)}
@@ -114,8 +108,10 @@ class Builder:
             self.chains[self._name] = model.after.job
         if model.secrets or options is not None:
             self._note_secrets(model, options)
-        zone = self._zone(model, broken)
-        schedule = self._schedule(model, zone, broken)
+        zone_written = any("timezone" in keys for keys in (self._own, self._defaults, self._broken))
+        timing = Timing(self._name, model, broken, zone_written, self._complain)
+        zone = timing.zone()
+        schedule = timing.schedule(zone)
         self._one_action(model, broken)
         action, written = action_of(options)
         if model.external and options is None and model.schedule is None and "schedule" not in broken:
@@ -143,7 +139,7 @@ class Builder:
             catch_up=CatchUp(model.catch_up),
             catch_up_window=model.catch_up_window or _WINDOWS[model.catch_up],
             catch_up_max=model.catch_up_max,
-            blackouts=self._blackouts(model, zone),
+            blackouts=timing.blackouts(zone),
             timeout=timeout,
             kill_after=model.kill_after,
             leftovers=leftovers,
@@ -198,47 +194,6 @@ class Builder:
         """Keys that would have been an action in a later release, or were meant as one."""
         return {key for key in self._own if key not in self._model.model_fields}
 
-    def _zone(self, model: JobModel, broken: set[str]) -> tzinfo | None:
-        if model.timezone is None:
-            needs = model.schedule is not None or any(one.schedule for one in model.blackouts)
-            if needs and "timezone" not in broken:
-                key: tuple[str, ...] = ("schedule",) if model.schedule is not None else ("blackouts",)
-                hint = "add timezone: Asia/Shanghai (or where you are) to the job or to `defaults`"
-                self._complain(key, "a schedule without a time zone", hint, key=True)
-            return None
-        try:
-            return zone_of(model.timezone)
-        except ScheduleError as error:
-            self._complain(("timezone",), error.reason, error.hint)
-            return None
-
-    def _schedule(self, model: JobModel, zone: tzinfo | None, broken: set[str]) -> Schedule | None:
-        if model.schedule is None:
-            return None
-        return self._compiled(model.schedule, model, zone, ("schedule",))
-
-    def _compiled(
-        self, expressions: tuple[str, ...], model: JobModel, zone: tzinfo | None, path: Path
-    ) -> Schedule | None:
-        """The schedule; each bad expression is told at its place."""
-        name = model.timezone if zone is not None and model.timezone is not None else "UTC"
-        day_match = cast(DayMatch, model.day_match)
-        hashed = self._name if any("h" in one.casefold() for one in expressions) else ""
-        try:
-            return Schedule(expressions, name, day_match, hashed)
-        except ScheduleError as error:
-            whole = error
-        found = False
-        for index, expression in enumerate(expressions):
-            try:
-                Schedule((expression,), name, day_match, hashed)
-            except ScheduleError as error:
-                found = True
-                self._complain((*path, index), error.reason, error.hint)
-        if not found:
-            self._complain(path, whole.reason, whole.hint)
-        return None
-
     def _overlap(self, model: JobModel, scheduled: bool, broken: set[str]) -> Overlap:
         word = model.overlap
         if word is not None and "overlap" not in self._own and not scheduled and word in ("skip", "replace"):
@@ -261,34 +216,6 @@ class Builder:
                 reason = "what a run leaves behind can be kept only if runs may overlap"
                 self._complain(("leftovers",), reason, "add overlap: allow, or remove `leftovers`")
         return Leftovers(model.leftovers)
-
-    def _blackouts(self, model: JobModel, zone: tzinfo | None) -> tuple[Blackout, ...]:
-        made = []
-        for index, one in enumerate(model.blackouts):
-            if one.schedule is not None:
-                path = ("blackouts", index, "schedule")
-                schedule = self._compiled((one.schedule,), model, zone, path)
-                made.append(Blackout(one.reason, schedule=schedule, length=one.length))
-                continue
-            start, end = (self._instant(moment, zone, index) for moment in (one.start, one.end))
-            if start is not None and end is not None and start >= end:
-                self._complain(
-                    ("blackouts", index, "to"), "the blackout ends before it begins", "correct `from` or `to`"
-                )
-            made.append(Blackout(one.reason, start=start, end=end))
-        return tuple(made)
-
-    def _instant(self, moment: datetime | None, zone: tzinfo | None, index: int) -> datetime | None:
-        if moment is None:
-            return None
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-        if zone is not None:
-            return instant_of_wall(moment, zone)
-        if "timezone" not in self._own and "timezone" not in self._defaults and "timezone" not in self._broken:
-            hint = "add timezone to the job or to `defaults`, or an offset: 2026-12-24T00:00+08:00"
-            self._complain(("blackouts", index), "a wall-clock time without a time zone", hint)
-        return None
 
 
 def check_name(bundle: Bundle, section: str, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from scheduler.config.interpolation import Interpolation
+from scheduler.config.interpolation import REFERENCE, REPLACED, Interpolation
 from scheduler.config.places import Place
 from scheduler.config.problem import ConfigError, Path, Problem
 from scheduler.config.refusal import shown
@@ -19,6 +19,8 @@ from scheduler.config.tree import Tree
 
 TOP = {"version", "include", "defaults", "queues", "jobs"}
 SECTIONS = ("defaults", "queues", "jobs")
+MERGED = ("env", "secrets", "limits")
+"""Mappings that a job adds to those of `defaults`; everything else replaces it."""
 VERSION = 1
 MOST_FILES = 1_000
 _JOBS_HINT = "write `jobs:` and the jobs below it; `jobs: {}` if there shall be none"
@@ -47,8 +49,34 @@ class Bundle:
             return ("jobs", job, key)
         return ("defaults", key) if self.sections["defaults"].get(key) is not None else None
 
+    def written_at(self, job: str, path: Path) -> Path:
+        """Where the value at a path below a job was written: in the job or in `defaults`; nowhere: the job itself."""
+        if not path:
+            return ("jobs", job)
+        key = str(path[0])
+        own, common = self.sections["jobs"].get(job), self.sections["defaults"].get(key)
+        mine = own.get(key) if isinstance(own, dict) else None
+        inherited = key in MERGED and len(path) > 1 and isinstance(common, dict) and path[1] in common
+        if inherited and not (isinstance(mine, dict) and path[1] in mine):
+            return ("defaults", *path)
+        origin = self.origin(job, key)
+        return ("jobs", job) if origin is None else (*origin, *path[1:])
+
+    def _has_reference(self, path: Path) -> bool:
+        """Whether the value at a path is a text with a `${NAME}` of which nobody takes notice."""
+        value: Any = self.sections
+        for part in path:
+            try:
+                value = value if isinstance(value, str) else value[part]
+            except (KeyError, IndexError, TypeError):
+                return False
+        filled = {"url", "workdir", "with", "headers", "secrets"} & {*path}
+        return isinstance(value, str) and not filled and REFERENCE.search(value) is not None
+
     def complain(self, path: Path, reason: str, hint: str | None, *, key: bool = False, job: str | None = None) -> None:
         """Adds a problem at a value, or at its key."""
+        if hint is not None and self._has_reference(path):
+            hint = f"{REPLACED}; write the value out"
         file, (line, column) = self.place(path, key=key) or (self.source.shown(self.source.main), (0, 0))
         self.problems.append(Problem(file, line, column, path, reason, hint, job))
 

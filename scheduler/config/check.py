@@ -9,7 +9,7 @@ from datetime import datetime
 
 from scheduler.config.actions.registry import Actions
 from scheduler.config.advice import advise
-from scheduler.config.load import Loaded, load
+from scheduler.config.load import load
 from scheduler.config.problem import ConfigError, Problem
 from scheduler.config.sources import Disk, Source
 from scheduler.core.job import Configuration
@@ -34,22 +34,24 @@ def check_file(
     *,
     actions: Actions | None = None,
     environ: Mapping[str, str] | None = None,
+    elsewhere: bool = False,
 ) -> Report:
-    """Reads a file (or a folder) like the daemon does. Never raises, whatever the bytes are."""
-    return check(Disk(path), now, actions=actions, environ=environ)
+    """Reads a file (or a folder) like the daemon does. Never raises, whatever the bytes are. `elsewhere`: it is for
+    another machine, so nothing is looked for on this one."""
+    return check(Disk(path), now, actions=actions, environ=environ, elsewhere=elsewhere)
 
 
 def check(
-    source: Source, now: datetime, *, actions: Actions | None = None, environ: Mapping[str, str] | None = None
+    source: Source,
+    now: datetime,
+    *,
+    actions: Actions | None = None,
+    environ: Mapping[str, str] | None = None,
+    elsewhere: bool = False,
 ) -> Report:
     """The same of any source."""
     try:
         loaded = load(source, actions=actions, environ=environ)
     except ConfigError as error:
         return Report(None, error.problems, ())
-    return report(loaded, now, environ)
-
-
-def report(loaded: Loaded, now: datetime, environ: Mapping[str, str] | None = None) -> Report:
-    """The warnings about what was loaded."""
-    return Report(loaded.configuration, (), advise(loaded, now, environ))
+    return Report(loaded.configuration, (), advise(loaded, now, environ, elsewhere=elsewhere))

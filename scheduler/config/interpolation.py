@@ -12,8 +12,11 @@ from pydantic import ValidationInfo
 from scheduler.config.reader import Real
 from scheduler.config.refusal import refuse, shown
 
+REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+REPLACED = "`${NAME}` is replaced in url, workdir, include and with only"
+
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]{0,254}")
-_REFERENCE = re.compile(r"\$(?:(\$)|\{([^}]*)(\}?))")
+_ANY_FORM = re.compile(r"\$(?:(\$)|\{([^}]*)(\}?))")
 
 
 def check_variable(name: str) -> None:
@@ -33,7 +36,7 @@ class Interpolation:
 
     def fill(self, text: str) -> str:
         """`${NAME}` replaced, `$$` made `$`. Refused: unknown names, and forms that other tools have."""
-        return _REFERENCE.sub(self._one, text) if "$" in text else text
+        return _ANY_FORM.sub(self._one, text) if "$" in text else text
 
     def fill_all(self, value: Any) -> Any:
         """The same in every text inside a JSON value."""

@@ -23,7 +23,8 @@ def path_text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One complaint. `line` and `column` count from 1; 0 when the file as a whole is meant."""
+    """One complaint. `line` and `column` count from 1; 0 when the file as a whole is meant. `code`: it is a warning,
+    which an author may acknowledge by this word."""
 
     file: str
     line: int
@@ -32,12 +33,15 @@ class Problem:
     reason: str
     hint: str | None = None
     job: str | None = None
+    code: str | None = None
 
     def __str__(self) -> str:
-        """`file:line:column: path: what, and what to do`"""
+        """`file:line:column: path: what, and what to do`; for a warning also how to accept it."""
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         path = path_text(self.path)
         said = self.reason if self.hint is None else f"{self.reason}; {self.hint}"
+        if self.code is not None:
+            said += f" (or accept it, acknowledge: [{self.code}])"
         return f"{place}: {path}: {said}" if path else f"{place}: {said}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 
 from scheduler.core.job import Secret
@@ -15,7 +16,10 @@ def missing(secret: Secret, environ: Mapping[str, str] | None = None) -> str | N
         return None if secret.env in known else f"the variable `{secret.env}` is not defined"
     path = secret.file or ""
     try:
-        with open(path, "rb"):
-            return None
-    except OSError as error:
-        return f"the file {path} cannot be read: {error.strerror or error}"
+        # A pipe without a writer would be waited for.
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        return f"the file {path} cannot be read: {getattr(error, 'strerror', None) or error}"
+    folder = stat.S_ISDIR(os.fstat(file).st_mode)
+    os.close(file)
+    return f"{path} is a folder" if folder else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.config.build import MERGED
+from scheduler.config.bundle import MERGED
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Path
 from scheduler.core.model import Json
@@ -39,16 +39,11 @@ def show(loaded: Loaded, job: str | None = None) -> list[Effective]:
             written = _WRITTEN_AS.get(key, key)
             if key in MERGED and isinstance(value, dict) and value:
                 for name, part in value.items():
-                    found.append(Effective(one.name, f"{key}.{name}", part, _part(loaded, one.name, key, name)))
+                    written_at = loaded.bundle.written_at(one.name, (key, name))
+                    found.append(Effective(one.name, f"{key}.{name}", part, _where(loaded, written_at)))
             else:
                 found.append(Effective(one.name, key, value, _where(loaded, loaded.bundle.origin(one.name, written))))
     return found
-
-
-def _part(loaded: Loaded, job: str, key: str, name: str) -> str:
-    own = loaded.bundle.sections["jobs"][job].get(key)
-    path: Path = ("jobs", job, key, name) if isinstance(own, dict) and name in own else ("defaults", key, name)
-    return _where(loaded, path)
 
 
 def _where(loaded: Loaded, path: Path | None) -> str:

@@ -30,6 +30,11 @@ class Source(Protocol):
     main: str
     """The file, or the folder, that a person would name."""
 
+    @property
+    def folder(self) -> Path | None:
+        """What relative paths in it are relative to; None if that is unknown."""
+        ...
+
     def read(self, name: str) -> str:
         """ConfigError if there is no such text, or it is none."""
         ...
@@ -49,7 +54,7 @@ class Disk:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._given = Path(path)
         folder = self._given.is_dir()
-        self._base = self._given if folder else self._given.parent
+        self._base = self.folder = self._given if folder else self._given.parent
         self._root = "*.yaml" if folder else glob.escape(self._given.name)
         self.main = ROOT if folder else self._given.name
 
@@ -79,6 +84,8 @@ class Disk:
 
 class Stored:
     """Texts of a generation, as `Configuration.files` holds them."""
+
+    folder: Path | None = None
 
     def __init__(self, files: Mapping[str, str], main: str | None = None) -> None:
         self._files = dict(files)

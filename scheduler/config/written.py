@@ -63,6 +63,8 @@ def definition_of(job: Job, model: JobModel, action: Json) -> dict[str, Json]:
         made["timezone"] = model.timezone
     if job.after is not None:
         made["after"] = {"job": job.after.job, "on": job.after.on.value.lower()}
+    if model.acknowledge:
+        made["acknowledge"] = list(model.acknowledge)
     if model.lock is not None:
         made["lock"] = model.lock
     if model.blackouts:

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.core.job import Leftovers, Limits
+from scheduler.core.outcome import Span
+
+BASE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs of jobs are searched unless `env` says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,13 @@ class ChildSpec:
 class ChildExit:
     """A child is over and nothing of it is left. One of `code` and `signal` is set; neither, if it was ended before
     its program was executed. `why` is the reason given to `end` if the exit came after our own signal. `left` counts
-    the processes besides the main one that had to be ended."""
+    the processes besides the main one that had to be ended; `span` is the life of the main one, if somebody saw it."""
 
     code: int | None
     signal: int | None
     why: str | None = None
     left: int = 0
+    span: Span | None = None
 
 
 class ChildListener(Protocol):

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from .clock_changes import note
 from .offsets import start_of_year, transitions
 from .schedule import Schedule
-from .surprises import warnings
+from .surprises import Surprise, surprises, warnings
 from .timetable import Rule
 
-__all__ = ["explain", "in_words", "note", "warnings"]
+__all__ = ["Surprise", "explain", "in_words", "note", "surprises", "warnings"]
 
 _MONTHS = (
     "January",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from .clock_changes import ClockChange, clock_changes, times_in_words
@@ -22,32 +23,53 @@ _NO_PLACE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """`code` names the kind: `both-days` and the like; it never changes."""
+
+    code: str
+    text: str
+
+
 def warnings(schedule: Schedule, now: datetime) -> list[str]:
     """Return one sentence per surprise; changes of the clock are those of the year after `now`."""
-    found: list[str] = []
+    return [surprise.text for surprise in surprises(schedule, now)]
+
+
+def surprises(schedule: Schedule, now: datetime) -> list[Surprise]:
+    """Return the same with the kind of each."""
+    found: list[Surprise] = []
     for text, rule in zip(schedule.texts, schedule.timetable.rules, strict=True):
-        found += [f"`{text.text}`: {sentence}" for sentence in _about(schedule, text, rule)]
+        found += [Surprise(code, f"`{text.text}`: {sentence}") for code, sentence in _about(schedule, text, rule)]
     texts = [text.text for text in schedule.texts]
-    found += [f"`{text}` is written more than once" for text in sorted(set(texts)) if texts.count(text) > 1]
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    found += [Surprise("written-twice", f"`{text}` is written more than once") for text in twice]
     if schedule.zone in _NO_PLACE:
-        found.append(f"time zone {schedule.zone}: {_NO_PLACE[schedule.zone]}")
+        found.append(Surprise("zone", f"time zone {schedule.zone}: {_NO_PLACE[schedule.zone]}"))
     elif match := re.fullmatch(r"Etc/GMT([+-])([0-9]+)", schedule.zone):
         sign = "-" if match[1] == "+" else "+"
-        found.append(f"time zone {schedule.zone} is UTC{sign}{match[2]}, all year (its sign is reversed)")
+        sentence = f"time zone {schedule.zone} is UTC{sign}{match[2]}, all year (its sign is reversed)"
+        found.append(Surprise("zone", sentence))
     if schedule.after(now) is None:
-        found.append("no occurrence is left: every match falls into a gap of the clock")
-    found += [_about_change(change) for change in clock_changes(schedule, now, now + _YEAR)]
+        found.append(Surprise("never", "no occurrence is left: every match falls into a gap of the clock"))
+    changes = clock_changes(schedule, now, now + _YEAR)
+    found += [Surprise("clock-change", _about_change(change)) for change in changes]
     return found
 
 
-def _about(schedule: Schedule, text: CronText, rule: Rule) -> Iterator[str]:
-    yield from _about_stray_star(text)
-    yield from _about_every_minute(text, rule)
+def _about(schedule: Schedule, text: CronText, rule: Rule) -> Iterator[tuple[str, str]]:
+    for sentence in _about_stray_star(text):
+        yield "stray-star", sentence
+    for sentence in _about_every_minute(text, rule):
+        yield "every-minute", sentence
     if schedule.day_match == "cron":
-        yield from _about_both_days(text, rule)
+        for sentence in _about_both_days(text, rule):
+            yield "both-days", sentence
     for field, column in zip(COLUMNS, text.columns, strict=True):
-        yield from _about_steps(field, column.text)
-    yield from _about_short_months(text, rule)
+        for sentence in _about_steps(field, column.text):
+            yield "uneven-steps", sentence
+    for sentence in _about_short_months(text, rule):
+        yield "short-months", sentence
 
 
 def _about_stray_star(text: CronText) -> Iterator[str]:

@@ -30,7 +30,7 @@ def test_check_a_good_file(schedctl: Typist) -> None:
     Path("jobs.yaml").write_text(GOOD)
     answer = schedctl("check")
     assert (answer.code, answer.out) == (0, "")
-    assert answer.err.startswith("✓ 1 jobs")
+    assert answer.err.startswith("✓ 1 job ")
     assert schedctl("check", SCHEDULER_CONFIG="elsewhere.yaml").code == 1
 
 

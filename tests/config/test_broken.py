@@ -69,7 +69,7 @@ KEYS = [
     (JOB + "    shedule: x\n", 6, "unknown key `shedule`", "did you mean `schedule`?"),
     (JOB + "    concurrencyPolicy: Forbid\n", 6, "unknown key", "did you mean `overlap`?"),
     (JOB + "    catch-up: all\n", 6, "unknown key", "did you mean `catch_up`?"),
-    (JOB + "    xyzzy: all\n", 6, "unknown key `xyzzy`", "known are after"),
+    (JOB + "    xyzzy: all\n", 6, "unknown key `xyzzy`", "known are acknowledge, after"),
     (JOB + "    on_event: {source: p}\n", 6, "starting a job by an event", "remove it"),
     (JOB + "    compensate: {source: p}\n", 6, "not supported by this release", "remove it"),
     (JOB + "    steps: []\n", 6, "not supported by this release", "remove it"),

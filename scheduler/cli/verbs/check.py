@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from scheduler.cli.surface import Surface
+from scheduler.cli.text import counted
 from scheduler.cli.verb import verb
 
 
@@ -17,13 +18,15 @@ def jobs_file(surface: Surface, given: str | None) -> str:
     return given or surface.environ.get("SCHEDULER_CONFIG") or "jobs.yaml"
 
 
-@verb("schedctl check", "schedctl check jobs.d --strict", "generate-jobs | schedctl check -")
+@verb("schedctl check", "schedctl check jobs.d --strict", "schedctl check --strict --elsewhere  # in CI")
 @click.argument("file", required=False)
-@click.option("--strict", is_flag=True, help="Warnings count as errors, missing secrets too.")
-def check(surface: Surface, file: str | None, strict: bool) -> int:
+@click.option("--strict", is_flag=True, help="Warnings count as errors, missing programs and secrets too.")
+@click.option("--elsewhere", is_flag=True, help="It is for another machine: do not look for programs and secrets here.")
+def check(surface: Surface, file: str | None, strict: bool, elsewhere: bool) -> int:
     """Checks FILE (default: SCHEDULER_CONFIG, else jobs.yaml; a folder; - for stdin) without a daemon.
 
-    Exit 1 if it cannot be used."""
+    Programs, folders, users, functions and secrets are looked for on this machine; nothing is executed. A job that is
+    meant as it is accepts a warning by its code: `acknowledge: [clock-change]`. Exit 1 if the file cannot be used."""
     from scheduler.config.check import check as check_source
     from scheduler.config.sources import Disk, Source, Stored
 
@@ -32,7 +35,7 @@ def check(surface: Surface, file: str | None, strict: bool) -> int:
     if name == "-":
         raw = sys.stdin.buffer.read()
         source = Stored({"stdin": raw.decode("utf-8", "surrogateescape")}, "stdin")
-    report = check_source(source, surface.now(), environ=surface.environ)
+    report = check_source(source, surface.now(), environ=surface.environ, elsewhere=elsewhere)
     good = report.good(strict=strict)
     data = {
         "good": good,
@@ -49,14 +52,18 @@ def check(surface: Surface, file: str | None, strict: bool) -> int:
         surface.out(f"warning: {one}")
     if report.configuration is None:
         count = len(report.errors)
-        surface.say(f"✗ {count} {'error' if count == 1 else 'errors'}. Nothing was changed.")
+        surface.say(f"✗ {counted(count, 'error')}. Nothing was changed.")
         surface.then(f"correct {_place(report.errors[0])}, then schedctl check" + (f" {file}" if file else ""))
         return 1
-    said = f", {len(report.warnings)} warnings" if report.warnings else ""
-    mark = "✓" if good else "✗"
-    surface.say(f"{mark} {len(report.configuration.jobs)} jobs{said}  (hash {report.configuration.hash[:12]})")
+    said = counted(len(report.configuration.jobs), "job")
+    if report.warnings:
+        said += ", " + counted(len(report.warnings), "warning") + ("" if good else " (--strict: each is an error)")
+    surface.say(f"{'✓' if good else '✗'} {said}  (hash {report.configuration.hash[:12]})")
+    if not good:
+        surface.then(f"correct {_place(report.warnings[0])}, or acknowledge it there, then schedctl check --strict")
+        return 1
     surface.then("schedctl diff" + (f" {file}" if file and Path(file).exists() else ""))
-    return 0 if good else 1
+    return 0
 
 
 def _problem(problem: Any) -> dict[str, Any]:
@@ -67,6 +74,7 @@ def _problem(problem: Any) -> dict[str, Any]:
         "line": problem.line,
         "column": problem.column,
         "path": path_text(problem.path),
+        "code": problem.code,
         "reason": problem.reason,
         "hint": problem.hint,
     }

@@ -19,6 +19,8 @@ class Options(Model):
     summary: ClassVar[str]
     """One line for people who hover over the key."""
     default_timeout: ClassVar[timedelta] = timedelta(hours=24)
+    replaced: ClassVar[tuple[Path, ...]] = ()
+    """Below the key: where `${NAME}` is replaced."""
 
     def options(self) -> dict[str, Json]:
         """For the executor: JSON, all defaults applied, secrets as references."""

@@ -9,6 +9,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from scheduler.config.actions.base import Options
 from scheduler.config.fields import Arguments, to_line
+from scheduler.config.problem import Path
 from scheduler.config.refusal import refuse, shown
 from scheduler.core.model import Json
 
@@ -29,6 +30,7 @@ Function = Annotated[str, PlainValidator(_function), WithJsonSchema({"type": "st
 class CallOptions(Options):
     kind: ClassVar[str] = "call"
     summary: ClassVar[str] = "Calls a Python function (package.module:function) with the run's payload."
+    replaced: ClassVar[tuple[Path, ...]] = (("with",),)
 
     function: Annotated[Function, Field(description="package.module:function")]
     arguments: Annotated[Arguments, Field(alias="with", description="Keyword arguments for it.")] = Field(

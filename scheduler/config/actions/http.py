@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from scheduler.config.actions.base import Options
 from scheduler.config.fields import Url, Whole, Word, to_text
+from scheduler.config.interpolation import REFERENCE
 from scheduler.config.models.secret import SecretModel
 from scheduler.config.problem import Path
 from scheduler.config.refusal import refuse, shown, text_of
@@ -41,6 +42,11 @@ def _header(value: object) -> str | SecretModel:
     text = text_of(value)
     if text is None or re.search(r"[\r\n\0]", text):
         refuse(f"{shown(value)} is not one line of text", "write a text, {env: NAME} or {file: PATH}")
+    found = REFERENCE.search(text)
+    if found is not None:
+        prefix = f", prefix: '{text[: found.start()]}'" if found.start() else ""
+        hint = f"write {{env: {found[1]}{prefix}}}: read when the run starts, never kept"
+        refuse(f"`{found[0]}` is not replaced in headers", hint)
     return text
 
 
@@ -83,6 +89,7 @@ class HttpOptions(Options):
     kind: ClassVar[str] = "http"
     summary: ClassVar[str] = "Sends one HTTP request."
     default_timeout: ClassVar[timedelta] = timedelta(minutes=3)
+    replaced: ClassVar[tuple[Path, ...]] = (("url",),)
 
     method: Annotated[Method, Field(description="POST unless written.")] = "POST"
     url: Annotated[Url, Field(description="Where to; ${NAME} is replaced from the daemon's environment.")]

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from scheduler.config.actions.base import Options
 from scheduler.config.actions.registry import Actions
+from scheduler.config.codes import CODES
 from scheduler.config.fields import (
     DURATION_SCHEMA,
     NAME_SCHEMA,
@@ -34,6 +35,7 @@ from scheduler.config.models.limits import LimitsModel
 from scheduler.config.models.retries import RetriesField
 from scheduler.config.models.secret import Secrets
 from scheduler.config.refusal import refuse, shown
+from scheduler.config.suggest import did_you_mean
 
 DEFAULT_GRACE = timedelta(hours=1)
 LOG_LIMITS = (1 << 10, 1 << 30)
@@ -75,6 +77,14 @@ def _tags(value: object) -> tuple[str, ...]:
     return tuple(to_name(one) for one in to_texts(value))
 
 
+def _codes(value: object) -> tuple[str, ...]:
+    codes = to_texts(value)
+    for code in codes:
+        if code not in CODES:
+            refuse(f"{shown(code)} is no code of a warning", did_you_mean(code, CODES))
+    return codes
+
+
 Schedules = Annotated[
     tuple[str, ...],
     PlainValidator(_schedule),
@@ -89,6 +99,11 @@ Tags = Annotated[
     tuple[str, ...],
     PlainValidator(_tags),
     WithJsonSchema({"anyOf": [NAME_SCHEMA, {"type": "array", "items": NAME_SCHEMA}]}),
+]
+Codes = Annotated[
+    tuple[str, ...],
+    PlainValidator(_codes),
+    WithJsonSchema({"anyOf": [{"enum": [*CODES]}, {"type": "array", "items": {"enum": [*CODES]}}]}),
 ]
 Heartbeat = Annotated[bool, PlainValidator(_heartbeat), WithJsonSchema({"type": "boolean"})]
 DayMatch = Annotated[str, Word("cron", "or", "and")]
@@ -143,7 +158,10 @@ class DefaultsModel(Model):
     )
     leftovers: Annotated[
         LeftoversWord,
-        Field(description="Processes that a run leaves behind: end them, or (with overlap: allow) keep them."),
+        Field(
+            description="Processes that a run leaves behind: end them, or (with overlap: allow) keep them until the "
+            "daemon ends."
+        ),
     ] = "end"
     retries: Annotated[
         RetriesField | None,
@@ -183,6 +201,9 @@ class DefaultsModel(Model):
     team: Annotated[Text, Field(description="Who is told; a label of its alerts.")] = ""
     runbook: Annotated[Text, Field(description="Where to read what to do; shown with its alerts.")] = ""
     tags: Annotated[Tags, Field(description="To find jobs by.")] = ()
+    acknowledge: Annotated[
+        Codes, Field(description="Warnings of schedctl check that are meant so, by their codes: [clock-change].")
+    ] = ()
 
 
 class JobModel(DefaultsModel):

@@ -33,6 +33,11 @@ class SecretModel(Model):
     def _one_place(self) -> Self:
         if (self.env is None) == (self.file is None):
             refuse("a secret has exactly one place", "write {env: NAME} or {file: PATH}")
+        for text in (self.env, self.file, self.prefix):
+            if text is not None and "${" in text:
+                refuse(
+                    f"{shown(text)} is taken as it is: nothing is replaced in a secret", "write the name or path out"
+                )
         return self
 
     def noun(self) -> Secret:

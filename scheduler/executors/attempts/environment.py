@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from importlib import resources
 
+from scheduler.core.children import BASE_PATH
 from scheduler.core.job import Job
 from scheduler.core.model import Cause, Run
 from scheduler.core.stamp import to_text
 from scheduler.core.zone import UTC_NAMES, zone_of
 from scheduler.executors.attempts.workspace import Workspace
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LANG = "C.UTF-8"
 SYSTEM_ZONES = "/usr/share/zoneinfo"
 
@@ -60,7 +60,7 @@ def build_environment(
 def base_environment(user: str | None, timezone: str) -> dict[str, str]:
     """What every child gets, whatever surrounds the daemon. TZDIR only on a system that does not know the zone: there
     its C library would take UTC without a word."""
-    base = {"PATH": PATH, "LANG": LANG, "HOME": _home(user), "TZ": timezone}
+    base = {"PATH": BASE_PATH, "LANG": LANG, "HOME": _home(user), "TZ": timezone}
     if timezone not in UTC_NAMES and not os.path.exists(os.path.join(SYSTEM_ZONES, timezone)):
         base["TZDIR"] = str(resources.files("tzdata").joinpath("zoneinfo"))
     return base
