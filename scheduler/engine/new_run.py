@@ -9,8 +9,8 @@ from scheduler.core.job import Job
 from scheduler.core.model import Cause, NewRun
 
 
-def new_run(job: Job, cause: Cause, now: datetime, key: str | None = None) -> NewRun:
-    """`key` None: a run like no other, known by its id."""
+def new_run(job: Job, cause: Cause, now: datetime, key: str | None = None, instant: datetime | None = None) -> NewRun:
+    """`key` None: a run like no other, known by its id. `instant`: the occurrence that it is."""
     identity = new_id()
     return NewRun(
         id=identity,
@@ -21,4 +21,5 @@ def new_run(job: Job, cause: Cause, now: datetime, key: str | None = None) -> Ne
         queue=job.queue,
         priority=job.priority,
         lock=job.lock,
+        scheduled_for=instant,
     )

@@ -174,8 +174,7 @@ def write_entries(tx: Transaction, plans: list[tuple[Job, Plan]], now: datetime)
 
 def occurrence(job: Job, entry: PlannedRun, now: datetime) -> NewRun:
     """The run of one instant of a schedule."""
-    run = new_run(job, entry.cause, now, f"at:{to_text(entry.instant)}")
-    return replace(run, scheduled_for=entry.instant)
+    return new_run(job, entry.cause, now, f"at:{to_text(entry.instant)}", entry.instant)
 
 
 def announce(bus: Bus, planned: list[tuple[Due, Plan]]) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy import Row, bindparam, func, literal, select, update
 from scheduler.core.model import Cause, Run, Status, WaitsFor
 from scheduler.core.requests import Claim
 from scheduler.store import tables as t
+from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import held_back
@@ -243,12 +244,8 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
     )
     place = {seq: index for index, seq in enumerate(choice.chosen)}
     runs = sorted(runs_of(session.connection.execute(statement)), key=lambda run: place[run.seq])
-    session.write(
-        update(t.locks)
-        .where(t.locks.c.key == bindparam("lock"))
-        .values(run=bindparam("holder"), fence=bindparam("new_fence")),
-        [{"lock": run.lock, "holder": run.id, "new_fence": run.fence} for run in runs if run.lock is not None],
-    )
+    holders = [{"key": run.lock, "run": run.id, "fence": run.fence} for run in runs if run.lock is not None]
+    update_each(session, t.locks, ("key",), holders)
     return runs
 
 
@@ -270,8 +267,9 @@ def _open_attempts(session: Session, runs: list[Run], now: datetime) -> None:
         return
     query = select(t.jobs.c.name, t.jobs.c.fingerprint).where(session.among(t.jobs.c.name, {run.job for run in runs}))
     fingerprints = dict(session.rows(query).all())
-    session.write(
-        t.attempts.insert(),
+    insert_all(
+        session,
+        t.attempts,
         [
             {
                 "run": run.id,

@@ -10,6 +10,7 @@ from sqlalchemy import exists, or_, select, update
 
 from scheduler.core.model import Cause, NewRun, Pause, Status, WaitsFor
 from scheduler.store import tables as t
+from scheduler.store.bulk import insert_all
 from scheduler.store.pauses import closed_jobs, pauses_of
 from scheduler.store.session import Session, chunks
 
@@ -30,13 +31,12 @@ def insert(session: Session, runs: Sequence[NewRun]) -> set[str]:
         if run.lock is not None and waits_for in (None, WaitsFor.LOCK):
             line.add(run.lock)
         rows.append(_row(run, run.queue if run.queue in queues else "default", waits_for))
-    statement = session.insert(t.runs).on_conflict_do_nothing(index_elements=["job", "key"])
-    inserted = session.write(statement, rows)
+    inserted = insert_all(session, t.runs, rows, new_only=True)
     new = {run.id for run in runs}
     if inserted != len(rows):
         new = {one for chunk in chunks(sorted(new)) for one in _existing(session, chunk)}
     carried = [{"run": run.id, "payload": run.payload} for run in runs if run.payload is not None and run.id in new]
-    session.write(t.payloads.insert(), carried)
+    insert_all(session, t.payloads, carried)
     retried = [run.retry_of for run in runs if run.retry_of is not None and run.id in new]
     if retried:
         dead = (session.among(t.runs.c.id, retried), t.DEAD_LETTER)
@@ -83,10 +83,7 @@ def open_locks(session: Session, keys: set[str]) -> set[str]:
         return set()
     table = t.locks.c
     there = set(session.rows(select(table.key).where(session.among(table.key, keys))).scalars())
-    session.write(
-        session.insert(t.locks).on_conflict_do_nothing(),
-        [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)],
-    )
+    insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)], new_only=True)
     if not there:
         return set()
     busy = or_(

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Select, delete, select, update
 
 from scheduler.core.model import JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Due
 from scheduler.store import tables as t
+from scheduler.store.bulk import update_each
 from scheduler.store.pauses import pauses_of, put_pauses, resume
 from scheduler.store.rows import STATE, state_of, version_of
 from scheduler.store.session import Session
@@ -106,8 +107,7 @@ class SqlJobs:
         return {move.job for move in moved}
 
     def _set(self, column: str, values: Mapping[str, datetime | None]) -> None:
-        statement = update(t.jobs).where(t.jobs.c.name == bindparam("job")).values({column: bindparam("value")})
-        self.session.write(statement, [{"job": name, "value": value} for name, value in sorted(values.items())])
+        update_each(self.session, t.jobs, ("name",), [{"name": name, column: new} for name, new in values.items()])
 
     def set_alarm(self, job: str, alarm: str | None, *, enabled: bool) -> None:
         self.session.lock_jobs([job], change=True)

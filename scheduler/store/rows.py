@@ -63,7 +63,7 @@ def with_payloads(session: Session, runs: list[Run]) -> list[Run]:
 
 
 def state_of(row: Row[Any]) -> JobState:
-    return JobState(**dict(zip((column.name for column in STATE), row, strict=False)))
+    return JobState(*row[: len(STATE)])
 
 
 def node_of(row: Row[Any]) -> Node:

@@ -13,6 +13,7 @@ from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
 from scheduler.core.requests import Claim, Report, Settlement, Unfinished
 from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
+from scheduler.store.bulk import update_each
 from scheduler.store.claim import claim as take
 from scheduler.store.insert import insert as add
 from scheduler.store.promote import distinct, next_in_line
@@ -81,20 +82,19 @@ class SqlRuns:
 
     def report(self, reports: Sequence[Report]) -> None:
         """What a stale holder says changes nothing."""
-        self.session.write(
-            _REPORT,
-            [
-                {
-                    "of_run": one.run,
-                    "of_fence": one.fence,
-                    "new_progress": one.progress,
-                    "new_message": one.message,
-                    "new_result": one.result,
-                    "new_checkpoint": one.checkpoint,
-                }
-                for one in sorted(reports, key=lambda one: one.run)
-            ],
-        )
+        rows = [
+            {
+                "id": one.run,
+                "fence": one.fence,
+                "progress": one.progress,
+                "message": one.message,
+                "result": one.result,
+                "checkpoint": one.checkpoint,
+            }
+            for one in reports
+        ]
+        self._lock({one.run for one in reports})
+        update_each(self.session, t.runs, ("id", "fence"), rows, t.IS_RUNNING, keep_null=True)
 
     def put_output(self, outputs: Sequence[Output]) -> None:
         """Inserts or replaces; output of a run that is not there (any more) is left out."""
@@ -122,6 +122,11 @@ class SqlRuns:
                 if one.run in known
             ],
         )
+
+    def _lock(self, runs: set[str]) -> None:
+        if self.session.kind != "sqlite" and runs:
+            query = select(t.runs.c.seq).where(self.session.among(t.runs.c.id, runs)).order_by(t.runs.c.seq)
+            self.session.rows(query.with_for_update()).all()
 
     def get(self, run: str) -> Run | None:
         return self._one(t.runs.c.id == run)
@@ -162,15 +167,3 @@ class SqlRuns:
 
     def prune(self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
         return retention.prune(self.session, job, keep, keep_output, now, limit)
-
-
-_REPORT = (
-    update(t.runs)
-    .where(t.runs.c.id == bindparam("of_run"), t.runs.c.fence == bindparam("of_fence"), t.IS_RUNNING)
-    .values(
-        {
-            name: func.coalesce(bindparam(f"new_{name}", type_=t.runs.c[name].type), t.runs.c[name])
-            for name in ("progress", "message", "result", "checkpoint")
-        }
-    )
-)

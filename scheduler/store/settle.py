@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import bindparam, delete, select, update
 
 from scheduler.core.model import Run, Status, WaitsFor
 from scheduler.core.requests import Settlement
 from scheduler.store import tables as t
+from scheduler.store.bulk import update_each
 from scheduler.store.promote import next_in_line
 from scheduler.store.rows import RUN, run_of
 from scheduler.store.session import Session, chunks
@@ -121,43 +121,27 @@ _CHANGED = (
     "waits_for",
 )
 
-_UPDATE_RUN = (
-    update(t.runs)
-    .where(t.runs.c.seq == bindparam("run_seq"))
-    .values({name: bindparam(f"new_{name}", type_=t.runs.c[name].type) for name in _CHANGED})
-)
-
 
 def _write_runs(session: Session, runs: Sequence[Run]) -> None:
-    rows = [{"run_seq": run.seq, **{f"new_{name}": getattr(run, name) for name in _CHANGED}} for run in runs]
-    session.write(_UPDATE_RUN, rows)
-
-
-_CLOSE_ATTEMPT = (
-    update(t.attempts)
-    .where(t.attempts.c.run == bindparam("of_run"), t.attempts.c.number == bindparam("of_number"))
-    .values(
-        {
-            name: bindparam(f"new_{name}", type_=t.attempts.c[name].type)
-            for name in ("finished_at", "outcome", "exit_code", "signal", "error", "left")
-        }
-    )
-)
+    rows = [{"seq": run.seq, **{name: getattr(run, name) for name in _CHANGED}} for run in runs]
+    update_each(session, t.runs, ("seq",), rows)
 
 
 def _write_attempts(session: Session, pairs: Sequence[tuple[Run, Settlement]], now: datetime) -> None:
-    session.write(
-        _CLOSE_ATTEMPT,
+    update_each(
+        session,
+        t.attempts,
+        ("run", "number"),
         [
             {
-                "of_run": run.id,
-                "of_number": run.attempt,
-                "new_finished_at": now,
-                "new_outcome": one.attempt_outcome,
-                "new_exit_code": one.exit_code,
-                "new_signal": one.signal,
-                "new_error": one.error,
-                "new_left": one.left,
+                "run": run.id,
+                "number": run.attempt,
+                "finished_at": now,
+                "outcome": one.attempt_outcome,
+                "exit_code": one.exit_code,
+                "signal": one.signal,
+                "error": one.error,
+                "left": one.left,
             }
             for run, one in pairs
             if one.attempt_outcome is not None
@@ -204,12 +188,6 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 _RECORD = tuple(field.name for field in fields(_Record))
 
-_UPDATE_JOB = (
-    update(t.jobs)
-    .where(t.jobs.c.name == bindparam("job"))
-    .values({name: bindparam(f"new_{name}", type_=t.jobs.c[name].type) for name in _RECORD})
-)
-
 
 def _write_jobs(session: Session, runs: Sequence[Run]) -> None:
     told = [run for run in runs if run.status in (Status.COMPLETED, Status.FAILED)]
@@ -221,11 +199,7 @@ def _write_jobs(session: Session, runs: Sequence[Run]) -> None:
     for run in told:
         if run.job in records:
             records[run.job].add(run)
-    rows: list[dict[str, Any]] = [
-        {"job": job, **{f"new_{name}": getattr(record, name) for name in _RECORD}}
-        for job, record in sorted(records.items())
-    ]
-    session.write(_UPDATE_JOB, rows)
+    update_each(session, t.jobs, ("name",), [{"name": job, **asdict(record)} for job, record in records.items()])
 
 
 def _woken(session: Session, runs: Sequence[Run]) -> set[str]:
