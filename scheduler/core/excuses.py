@@ -41,8 +41,14 @@ def excuses(pauses: Iterable[Pause], blackouts: Iterable[Blackout], first: datet
 
 def pause_stretches(pauses: Iterable[Pause]) -> list[Excuse]:
     """Ascending by their start."""
-    found = [Excuse(one.start, one.until or FOREVER, SkipReason.PAUSED, one.reason) for one in pauses]
+    found = [Excuse(one.start, one.until or FOREVER, SkipReason.PAUSED, _by_whom(one)) for one in pauses]
     return sorted(found, key=_start)
+
+
+def _by_whom(pause: Pause) -> str:
+    """`database move (ana)`."""
+    author = pause.author and (f"({pause.author})" if pause.reason else f"by {pause.author}")
+    return " ".join(part for part in (pause.reason, author) if part)
 
 
 def blackout_stretches(blackouts: Iterable[Blackout], first: datetime, last: datetime) -> Iterator[Excuse]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from scheduler.core.durations import format_duration
 from scheduler.core.excuses import FOREVER, Excuse, excuses
 from scheduler.core.ids import short
 from scheduler.core.job import CatchUp, Job, Overlap
@@ -75,9 +76,11 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
         runs = _caught_up(job, schedule, open_stretches, newest, now, len(in_line), due_now=due_now)
         missed_until = runs[0].instant if runs else newest + (timedelta(0) if due_now else _TICK)
         made_up_by = in_line[0] if in_line and not due_now and job.catch_up is CatchUp.LATEST else None
+        why = _why_missed(job, len(runs) + len(in_line), made_up_by, due_now=due_now)
         for a, b in open_stretches:
             if a < missed_until:
-                entries.append(_missed(job, schedule, a, min(b, missed_until - _TICK), made_up_by))
+                skip = _skip(job, schedule, a, min(b, missed_until - _TICK), SkipReason.MISSED, why)
+                entries.append(replace(skip, blocked_by=made_up_by.run) if made_up_by else skip)
         entries.extend(runs)
         if due_now:
             entry, cancel = _judge_overlap(job, newest, others)
@@ -204,13 +207,18 @@ def _overlap_skip(job: Job, instant: datetime, blocker: Unfinished) -> Skip:
     )
 
 
-def _missed(job: Job, schedule: Schedule, first: datetime, last: datetime, made_up_by: Unfinished | None) -> Skip:
-    """Missed instants; `made_up_by`: the occurrence that still waits and will run in their stead."""
-    skip = _skip(job, schedule, first, last, SkipReason.MISSED)
-    if made_up_by is None:
-        return skip
-    detail = f"run {short(made_up_by.run)}, which is still waiting, makes up for it"
-    return replace(skip, blocked_by=made_up_by.run, detail=detail)
+def _why_missed(job: Job, made_up: int, made_up_by: Unfinished | None, *, due_now: bool) -> str:
+    """Why `catch_up` lets missed instants go. `made_up`: occurrences that run late or wait to; `made_up_by`: the one
+    that still waits and runs in their stead."""
+    if job.catch_up is CatchUp.NONE:
+        return "catch_up: none"
+    if job.catch_up is CatchUp.ALL and made_up >= job.catch_up_max:
+        return f"more than catch_up_max: {job.catch_up_max}"
+    if made_up_by is not None:
+        return f"run {short(made_up_by.run)}, which is still waiting, makes up for it"
+    if job.catch_up is CatchUp.LATEST and (due_now or made_up):
+        return "catch_up: latest, and a newer one " + ("was due" if due_now else "runs")
+    return f"older than catch_up_window: {format_duration(job.catch_up_window)}"
 
 
 def _skip(job: Job, schedule: Schedule, first: datetime, last: datetime, reason: SkipReason, detail: str = "") -> Skip:

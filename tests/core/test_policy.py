@@ -95,6 +95,28 @@ def test_latest_is_made_up_for_by_an_occurrence_that_has_not_begun(waiting, entr
         assert skip.detail == "run a, which is still waiting, makes up for it"
 
 
+@pytest.mark.parametrize(
+    ("how", "owed", "late", "why"),
+    [
+        ({"catch_up": CatchUp.NONE}, "09:00", 2 * MINUTE, "catch_up: none"),
+        ({}, "09:00", 2 * MINUTE, "catch_up: latest, and a newer one runs"),
+        ({}, "09:00", MINUTE / 2, "catch_up: latest, and a newer one was due"),
+        ({"catch_up_window": MINUTE}, "09:00", 2 * MINUTE, "older than catch_up_window: 1m"),
+        (
+            {"catch_up": CatchUp.ALL, "catch_up_window": 9 * MINUTE},
+            "09:00",
+            2 * MINUTE,
+            "older than catch_up_window: 9m",
+        ),
+        ({"catch_up": CatchUp.ALL, "catch_up_max": 3}, "09:00", 2 * MINUTE, "more than catch_up_max: 3"),
+    ],
+)
+def test_what_is_missed_says_why(how, owed, late, why):
+    found = judged(job("*/5 * * * *", **how), at(f"2026-03-01 {owed}"), DUE + late)
+    (skip,) = (entry for entry in found.entries if isinstance(entry, Skip))
+    assert (skip.reason, skip.detail) == ("missed", why)
+
+
 def test_all_counts_what_waits_already():
     tested = job("*/5 * * * *", catch_up=CatchUp.ALL, catch_up_max=3)
     waiting = [unfinished(name, Status.PENDING, Cause.CATCH_UP) for name in ("a", "b")]
@@ -259,7 +281,7 @@ def test_different_reasons_are_different_entries_and_a_pause_goes_first():
     ]
     assert [entry.detail for entry in found.entries if isinstance(entry, Skip)] == [
         "inventory",
-        "on call",
+        "on call (ops)",
         "inventory",
         "migration",
     ]
@@ -276,11 +298,11 @@ def test_excuses_are_cut_to_the_range_ascending_and_without_overlaps():
     found = excuses(pauses, blackouts, first, last)
 
     assert [(one.start, one.end, one.detail) for one in found] == [
-        (first, at("2026-03-01 10:10"), "a"),
+        (first, at("2026-03-01 10:10"), "a (ops)"),
         (at("2026-03-01 10:10"), at("2026-03-01 10:15"), "recurring"),
         (at("2026-03-01 10:20"), at("2026-03-01 10:40"), "fixed"),
         (at("2026-03-01 10:40"), at("2026-03-01 10:45"), "recurring"),
-        (at("2026-03-01 11:00"), last + TICK, "b"),
+        (at("2026-03-01 11:00"), last + TICK, "b (ops)"),
     ]
 
 

@@ -24,7 +24,7 @@ def test_a_paused_instant_is_not_a_missed_one(store: SqlStore) -> None:
     rig.tick()
     assert rig.runs("a") == []
     (skip,) = rig.skips("a")
-    assert (skip.reason, skip.first, skip.detail) == ("paused", at(9), "holiday")
+    assert (skip.reason, skip.first, skip.detail) == ("paused", at(9), "holiday (me)")
     rig.tick(minutes=5)
     assert instants(rig.runs("a")) == [at(10)]
 

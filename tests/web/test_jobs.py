@@ -60,7 +60,7 @@ def test_next_says_which_instants_will_not_run(acting: Client) -> None:
     acting.post("/v1/jobs/minutely/pause", json={"until": "2026-03-02T08:02:00Z", "reason": "move"})
     found = acting.get("/v1/next?job=minutely&count=3").json()["next"]
     assert [(one["utc"][11:16], one["excused"]) for one in found] == [
-        ("08:01", "paused: move"),
+        ("08:01", "paused: move (ana)"),
         ("08:02", None),
         ("08:03", None),
     ]
