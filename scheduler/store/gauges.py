@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Row, func, select
 
 from scheduler.core.queries import Gauges, JobGauge, NodeView, QueueView
 from scheduler.store import tables as t
@@ -79,12 +79,20 @@ def gauges(session: Session, now: datetime) -> Gauges:
                 paused_since=paused.get(state.name),
                 last_start_at=started.get(state.name),
                 last_end_at=None if end is None else end.finished_at,
-                last_duration=None if end is None else (end.finished_at - end.started_at).total_seconds(),
+                last_duration=None if end is None else seconds_of(end),
                 last_exit_code=None if end is None else end.exit_code,
             )
         )
     generation = SqlGenerations(session).newest_id()
     return Gauges(tuple(jobs), tuple(queue_views(session)), tuple(node_views(session)), generation, dead)
+
+
+def seconds_of(row: Row[Any]) -> float:
+    """How long a finished run was at work; if nobody measured it, from its start to its end, which is more."""
+    if row.took is not None:
+        return float(row.took)
+    seconds: float = (row.finished_at - row.started_at).total_seconds()
+    return max(0.0, seconds)
 
 
 def last_seq(instant: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -97,6 +105,6 @@ def last_seq(instant: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _last(instant: ColumnElement[Any]) -> Any:
-    columns = (t.runs.c.job, t.runs.c.started_at, t.runs.c.finished_at, t.runs.c.exit_code)
+    columns = (t.runs.c.job, t.runs.c.started_at, t.runs.c.finished_at, t.runs.c.took, t.runs.c.exit_code)
     present = select(last_seq(instant)).select_from(t.jobs).where(t.jobs.c.removed_at.is_(None))
     return select(*columns).where(t.runs.c.seq.in_(present))

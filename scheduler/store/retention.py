@@ -12,6 +12,7 @@ from sqlalchemy import Row, and_, delete, not_, or_, select, update
 
 from scheduler.core.model import Status
 from scheduler.store import tables as t
+from scheduler.store.gauges import seconds_of
 from scheduler.store.session import Session
 
 OUTSIDE = timedelta(hours=48)
@@ -75,6 +76,7 @@ def _old_runs(session: Session, job: str, edge: datetime, now: datetime) -> Any:
         t.runs.c.created_at,
         t.runs.c.started_at,
         t.runs.c.finished_at,
+        t.runs.c.took,
     )
     return (
         select(*columns)
@@ -108,7 +110,7 @@ def _summarize(session: Session, job: str, runs: Sequence[Row[Any]], skips: Sequ
             continue
         day.statuses[row.status] += 1
         if row.started_at is not None:
-            day.seconds += max(0.0, (row.finished_at - row.started_at).total_seconds())
+            day.seconds += seconds_of(row)
     for row in skips:
         days.setdefault(row.last.date(), _Day()).skipped[row.reason] += row._mapping["count"]
     if not days:

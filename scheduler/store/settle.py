@@ -96,9 +96,10 @@ def _after(run: Run, one: Settlement, now: datetime) -> Run:
         signal=one.signal,
         result=run.result if one.result is None else one.result,
         node=None if one.status is Status.PENDING else run.node,
+        took=run.took if one.took is None or given_back else (run.took or 0.0) + one.took,
     )
     if one.status is not Status.PENDING:
-        return replace(changed, finished_at=now)
+        return replace(changed, finished_at=one.ended or now)
     later = one.not_before is not None and one.not_before > now
     waits_for = WaitsFor.TIME if later else (WaitsFor.LOCK if run.lock is not None else None)
     return replace(changed, not_before=one.not_before, waits_for=waits_for)
@@ -119,6 +120,7 @@ _CHANGED = (
     "finished_at",
     "not_before",
     "waits_for",
+    "took",
 )
 
 
@@ -136,12 +138,13 @@ def _write_attempts(session: Session, pairs: Sequence[tuple[Run, Settlement]], n
             {
                 "run": run.id,
                 "number": run.attempt,
-                "finished_at": now,
+                "finished_at": one.ended or now,
                 "outcome": one.attempt_outcome,
                 "exit_code": one.exit_code,
                 "signal": one.signal,
                 "error": one.error,
                 "left": one.left,
+                "took": one.took,
             }
             for run, one in pairs
             if one.attempt_outcome is not None

@@ -191,6 +191,7 @@ runs = Table(
     Column("result", JsonText),
     Column("checkpoint", JsonText),
     Column("discarded_at", UtcInstant),
+    Column("took", Float),
     UniqueConstraint("id"),
     # the identity of an occurrence, an event, a request: a second insert changes nothing
     UniqueConstraint("job", "key"),
@@ -282,6 +283,7 @@ attempts = Table(
     Column("signal", Integer),
     Column("error", FreeText),
     Column("left", Integer, nullable=False),
+    Column("took", Float),
 )
 
 outputs = Table(

@@ -41,7 +41,7 @@ class PostgresDatabase:
         self.engine: Engine = create_engine(
             parsed,
             pool_size=pool_size,
-            max_overflow=0,
+            max_overflow=pool_size,
             pool_timeout=PATIENCE.total_seconds(),
             connect_args={
                 "connect_timeout": 5,

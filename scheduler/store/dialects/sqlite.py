@@ -75,7 +75,7 @@ class SqliteDatabase:
             creator=self._connect,
             poolclass=QueuePool,
             pool_size=_READERS,
-            max_overflow=0,
+            max_overflow=_READERS,
             pool_timeout=self._patience,
         )
         event.listen(self.engine, "begin", _begin)
