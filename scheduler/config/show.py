@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from scheduler.config.bundle import MERGED
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Path
+from scheduler.config.written import with_keys_of_the_file
 from scheduler.core.model import Json
 
 DEFAULT = "(default)"
-
-_WRITTEN_AS = {"payload_retries": "retries"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,13 @@ def show(loaded: Loaded, job: str | None = None) -> list[Effective]:
     chosen = jobs.values() if job is None else (jobs[job],)
     found = []
     for one in chosen:
-        for key, value in sorted(one.definition.items()):
-            written = _WRITTEN_AS.get(key, key)
+        for key, value in sorted(with_keys_of_the_file(one.definition).items()):
             if key in MERGED and isinstance(value, dict) and value:
                 for name, part in value.items():
                     written_at = loaded.bundle.written_at(one.name, (key, name))
                     found.append(Effective(one.name, f"{key}.{name}", part, _where(loaded, written_at)))
             else:
-                found.append(Effective(one.name, key, value, _where(loaded, loaded.bundle.origin(one.name, written))))
+                found.append(Effective(one.name, key, value, _where(loaded, loaded.bundle.origin(one.name, key))))
     return found
 
 

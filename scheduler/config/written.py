@@ -80,6 +80,15 @@ def definition_of(job: Job, model: JobModel, action: Json) -> dict[str, Json]:
     return made
 
 
+def with_keys_of_the_file(definition: Mapping[str, Json]) -> dict[str, Json]:
+    """A definition for people: only keys that jobs.yaml has. Where `retries` is not written it means two things, and
+    its value here is both of them: `{without_payload: 0, with_payload: [1m, 5m, 30m, 2h]}`."""
+    shown = dict(definition)
+    if "payload_retries" in shown:
+        shown["retries"] = {"without_payload": shown["retries"], "with_payload": shown.pop("payload_retries")}
+    return shown
+
+
 duration_text = lru_cache(maxsize=4096)(format_duration)
 
 _encoder = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))

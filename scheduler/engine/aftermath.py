@@ -57,4 +57,5 @@ def announce_settled(bus: Bus, run: Run, now: datetime) -> None:
         reason=run.reason,
         started_at=run.started_at,
         finished_at=run.finished_at or now,
+        next_attempt_at=run.not_before if run.status is Status.PENDING else None,
     )

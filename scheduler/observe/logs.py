@@ -17,6 +17,8 @@ from scheduler.core.stamp import to_text
 _WARNINGS = frozenset({"run.lost", "database.lost", "queue.saturated"})
 _QUIET = frozenset({"run.planned", "run.claimed", "run.started"})
 """What happens for every run before its end: said only at level debug."""
+ATTEMPT_ENDED = "attempt_ended"
+"""A run is not settled by an attempt after which a further one waits, until `next_attempt_at`."""
 _SAID_ALREADY = frozenset(
     {
         "clock.stepped",
@@ -89,7 +91,8 @@ class _Steady:
 
 
 def log_notices(bus: Bus) -> Callable[[], None]:
-    """Writes the notices on the bus as events of their names: `run.settled` is `run_settled`.
+    """Writes the notices on the bus as events of their names: `run.settled` is `run_settled`, or ATTEMPT_ENDED while
+    the run itself goes on.
 
     The returned function ends that."""
     log = structlog.get_logger("notices")
@@ -98,6 +101,9 @@ def log_notices(bus: Bus) -> Callable[[], None]:
         if notice.name in _SAID_ALREADY:
             return
         event, fields = notice.name.replace(".", "_"), _renamed(notice)
+        if fields.get("status") == "PENDING" and event == "run_settled":
+            event = ATTEMPT_ENDED
+            del fields["status"]
         log.log(_level(notice), event, **fields)
 
     return bus.subscribe(hear)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.config.load import load
+from scheduler.config.schema import schema
 from scheduler.config.show import show
 from scheduler.config.sources import Stored
 
@@ -39,7 +40,15 @@ def test_each_value_names_its_line() -> None:
     assert found["env.A"] == ("1", "jobs.yaml:5")
     assert found["env.B"] == ("3", "jobs.yaml:12")
     assert found["timeout"] == ("1d", "(default)")
-    assert found["payload_retries"] == (["1m", "5m", "30m", "2h"], "(default)")
+    both = {"without_payload": 0, "with_payload": ["1m", "5m", "30m", "2h"]}
+    assert found["retries"] == (both, "(default)")
+
+
+def test_only_keys_that_the_file_can_have() -> None:
+    """What `show` names can be looked up, and written."""
+    known = set(schema()["properties"]["jobs"]["additionalProperties"]["properties"])
+    assert {key.partition(".")[0] for key in where("a")} <= known
+    assert {key.partition(".")[0] for key in where("b")} <= known
 
 
 def test_all_jobs_in_the_order_of_the_file() -> None:

@@ -24,6 +24,8 @@ def test_retries_wait_and_then_fail(store: SqlStore) -> None:
     assert (run.status, run.failures, run.attempt) == (Status.PENDING, 1, 1)
     assert run.not_before is not None
     assert at(9, 1) <= run.not_before <= at(9, 1, 6)
+    (told,) = rig.named("run.settled")
+    assert (told["status"], told["next_attempt_at"]) == ("PENDING", run.not_before)
     rig.tick(seconds=59)
     assert rig.executor.live == {}
     rig.tick(seconds=8)
@@ -35,6 +37,7 @@ def test_retries_wait_and_then_fail(store: SqlStore) -> None:
     assert (run.status, run.reason, run.failures, run.attempt) == (Status.FAILED, "exit", 3, 3)
     assert [one.outcome for one in rig.detail(run.id).attempts] == ["exit"] * 3
     assert rig.state("a").consecutive_failures == 1
+    assert rig.named("run.settled")[-1]["next_attempt_at"] is None
 
 
 def test_a_failure_that_cannot_be_mended_is_not_retried(sqlite: SqlStore) -> None:

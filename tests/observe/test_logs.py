@@ -130,3 +130,16 @@ def test_a_log_that_cannot_be_written_stops_nobody() -> None:
         configure_logs("json", io.StringIO())
         with contextlib.suppress(OSError):
             stream.close()
+
+
+def test_a_run_that_goes_on_is_not_called_settled() -> None:
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    bus = Bus()
+    end = log_notices(bus)
+    at = datetime(2026, 3, 2, 8, tzinfo=UTC)
+    bus.publish("run.settled", run="r", job="a", attempt=1, status="PENDING", reason="exit", next_attempt_at=at)
+    (line,) = lines(stream)
+    assert (line["event"], line["level"], "status" in line) == ("attempt_ended", "info", False)
+    assert (line["reason"], line["next_attempt_at"]) == ("exit", "2026-03-02T08:00:00Z")
+    end()
