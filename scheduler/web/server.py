@@ -1,29 +1,41 @@
-"""The server: one thread, one event loop, a TCP address and a Unix socket."""
+"""The server: a TCP address and a Unix socket, each with a thread, an event loop and places of its own.
+
+So whatever strangers do on TCP, `schedctl` on the socket waits neither for their connections nor for their requests.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import pwd
+import logging
 import socket
-import stat
-import struct
 import threading
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
+from anyio import to_thread
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from scheduler.core.errors import StartError
+from scheduler.web.connection import KEEP_ALIVE_SECONDS, Connection
+from scheduler.web.door import Door, places_for
+from scheduler.web.sockets import BACKLOG, bind_tcp, bind_unix
 
-SOCKET_MODE = 0o660
-LONGEST_PATH = 107
-"""Bytes that the kernel takes as the path of a Unix socket."""
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_CREDENTIALS = struct.Struct("3i")
+THREADS = {"tcp": 3, "socket": 6}
+"""Requests of each address that may use the database at once; the loops of the engine must always find a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Face:
+    """One address: what is served there, and by what."""
+
+    name: str
+    app: ASGIApp
+    bound: socket.socket
+    door: Door
+    server: uvicorn.Server
 
 
 class WebServer:
@@ -40,10 +52,9 @@ class WebServer:
         self._listen = listen
         self._path = path
         self._grace = grace
-        self._sockets: list[tuple[ASGIApp, socket.socket]] = []
-        self._servers: list[uvicorn.Server] = []
+        self._faces: list[_Face] = []
+        self._threads: list[threading.Thread] = []
         self._inode = 0
-        self._thread: threading.Thread | None = None
         self.address: tuple[str, int] | None = None
         """Where TCP is served, with the port that was chosen for port 0."""
 
@@ -52,130 +63,67 @@ class WebServer:
         try:
             if self._listen is not None:
                 tcp = bind_tcp(*self._listen)
-                self._sockets.append((self._reading, tcp))
+                self._faces.append(self._face("tcp", self._reading, tcp))
                 self.address = tcp.getsockname()[:2]
-            self._sockets.append((self._acting, bind_unix(self._path)))
+            self._faces.append(self._face("socket", self._acting, bind_unix(self._path)))
             self._inode = self._path.stat().st_ino
         except BaseException:
-            for _, bound in self._sockets:
-                bound.close()
-            self._sockets.clear()
+            self._close()
             raise
 
     def start(self) -> None:
-        """Begins to answer, in a thread."""
-        for app, _ in self._sockets:
-            config = uvicorn.Config(
-                app,
-                http=PeerProtocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=max(1, round(self._grace)),
-            )
-            self._servers.append(uvicorn.Server(config))
-        self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
-        self._thread.start()
+        """Begins to answer, in threads."""
+        # What uvicorn tells is about single requests of strangers; what counts is told by the door and the guard.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
+        for face in self._faces:
+            thread = threading.Thread(target=_serve, args=(face,), name=f"web-{face.name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def stop(self) -> None:
         """Takes no further connection, lets requests under way finish (`grace`), removes the socket's file if it is
         still this server's."""
-        for server in self._servers:
-            server.should_exit = True
-        if self._thread is not None:
-            self._thread.join(self._grace + 5)
-        for _, bound in self._sockets:
-            bound.close()
+        for face in self._faces:
+            face.server.should_exit = True
+        for thread in self._threads:
+            thread.join(self._grace + 5)
+        self._close()
         with contextlib.suppress(OSError):
             if self._inode and self._path.stat().st_ino == self._inode:
                 self._path.unlink()
 
-    def _serve(self) -> None:
-        async def serve() -> None:
-            pairs = zip(self._servers, self._sockets, strict=True)
-            await asyncio.gather(*(server.serve(sockets=[bound]) for server, (_, bound) in pairs))
+    def _close(self) -> None:
+        for face in self._faces:
+            face.bound.close()
+        self._faces.clear()
 
-        asyncio.run(serve())
-
-
-class PeerProtocol(H11Protocol):
-    """Notes who is at the other end of a Unix socket, as the kernel knows it."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        bound = transport.get_extra_info("socket")
-        if bound is not None and bound.family == socket.AF_UNIX:
-            self.client = (peer_name(cast(socket.socket, bound)), 0)
-
-
-def peer_name(bound: socket.socket) -> str:
-    """The user at the other end of a connected Unix socket; `somebody` where the kernel does not say."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return "somebody"
-    _, uid, _ = _CREDENTIALS.unpack(bound.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
-
-
-def bind_tcp(host: str, port: int) -> socket.socket:
-    """A listening socket. Other addresses than this machine's own loopback are refused: nothing protects them yet."""
-    if host not in _LOOPBACK:
-        raise StartError(
-            f"listening on {host} is refused: whoever reaches it could read everything",
-            hint="listen on 127.0.0.1 (SCHEDULER_LISTEN) and put a reverse proxy with a login before it",
+    def _face(self, name: str, app: ASGIApp, bound: socket.socket) -> _Face:
+        door = Door(name, places_for())
+        config = uvicorn.Config(
+            app,
+            http=cast(Any, partial(Connection, door)),
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            headers=[("server", "schedulerd")],
+            proxy_headers=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=max(1, round(self._grace)),
         )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=512)
-    except OSError as error:
-        raise StartError(
-            f"cannot listen on {host}:{port}: {error.strerror}",
-            hint="choose another port with SCHEDULER_LISTEN, or stop what holds it",
-        ) from None
+        return _Face(name, app, bound, door, uvicorn.Server(config))
 
 
-def bind_unix(path: Path) -> socket.socket:
-    """A listening socket of mode 0660 at `path`; one that nobody serves any more is replaced, in one step."""
-    place = os.fsencode(path)
-    if len(place) + 4 > LONGEST_PATH:
-        raise StartError(
-            f"the socket's path {path} has {len(place)} bytes, the system takes {LONGEST_PATH - 4}",
-            hint="set SCHEDULER_SOCKET to a shorter path",
-        )
-    _check_place(path)
-    fresh = path.with_name(path.name + ".new")
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        fresh.unlink(missing_ok=True)
-        bound.bind(os.fspath(fresh))
-        fresh.chmod(SOCKET_MODE)
-        bound.listen(512)
-        fresh.rename(path)
-    except OSError as error:
-        bound.close()
-        raise StartError(
-            f"cannot make the socket {path}: {error.strerror}", hint="set SCHEDULER_SOCKET to a directory of yours"
-        ) from None
-    return bound
-
-
-def _check_place(path: Path) -> None:
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return
-    if not stat.S_ISSOCK(mode):
-        raise StartError(f"{path} exists and is no socket", hint="remove it, or set SCHEDULER_SOCKET")
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with contextlib.closing(probe):
+def _serve(face: _Face) -> None:
+    async def serve() -> None:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS[face.name]
+        watch = asyncio.create_task(face.door.watch())
         try:
-            probe.connect(os.fspath(path))
-        except OSError:
-            return
-    raise StartError(f"another daemon serves {path}", hint="stop it, or set SCHEDULER_SOCKET")
+            await face.server.serve(sockets=[face.bound])
+        finally:
+            watch.cancel()
+
+    asyncio.run(serve())

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from scheduler.core.errors import StartError
-from scheduler.web.server import WebServer, bind_tcp, bind_unix
+from scheduler.web.server import WebServer
+from scheduler.web.sockets import bind_tcp, bind_unix
 from tests.faces import Faces, Served
 
 

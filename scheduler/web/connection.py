@@ -1,0 +1,210 @@
+"""One connection: what it may take of the daemon's time and memory.
+
+uvicorn reads requests and carries answers. It does not bound how long a request may take to come, how large its head
+may be, or how long an answer may wait for its reader; that is done here, and by the `Door` that all connections of one
+address share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pwd
+import socket
+import struct
+from typing import Any, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from scheduler.web.answers import RETRY_AFTER
+from scheduler.web.door import Door
+
+HEAD_SECONDS = 10.0
+"""A request's head must be complete so soon after the connection was made, or after its first byte."""
+BODY_SECONDS = 30.0
+"""The body must be complete so soon after the head."""
+LEFTOVER_SECONDS = 2.0
+"""A body that nobody reads any more, because its request is answered, may take so long to go away."""
+STALL_SECONDS = 30.0
+"""An answer of which the other end takes nothing for so long is given up."""
+KEEP_ALIVE_SECONDS = 30
+"""How long a connection may wait for its next request."""
+HEAD_BYTES = 64 * 1024
+
+_CREDENTIALS = struct.Struct("3i")
+_PHRASES = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+class Connection(HttpToolsProtocol):
+    """Counts itself at the door, and notes who is at the other end of a Unix socket, as the kernel knows it.
+
+    `_open` counts requests whose head is complete and whose answer is not."""
+
+    def __init__(
+        self,
+        door: Door,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._door = door
+        self._open = 0
+        self._begun = False
+        self._body = False
+        self._head_size = 0
+        self._too_large = False
+        self._since = self.loop.time()
+        self._closing: float | None = None
+        self._unsent = 0
+        self._sent_at = self._since
+
+    # ------------------------------------------------------------ what the door asks
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when it has been waited for a request; None while one is being served."""
+        return None if self._open else self._since
+
+    def end(self) -> None:
+        """At once; what was not sent is lost."""
+        self._door.leave(self)
+        self.transport.abort()
+
+    def check(self, now: float) -> None:
+        """Ends the connection if the other end takes too long."""
+        if self.transport.is_closing():
+            self._closing = self._closing or now
+            if now - self._closing > STALL_SECONDS:
+                self.end()
+        elif self._stalled(now):
+            self._door.note("client_too_slow", what="takes no answer")
+            self.end()
+        elif self._body and now - self._since > (BODY_SECONDS if self._open else LEFTOVER_SECONDS):
+            self._refuse(408, f"the body did not come within {BODY_SECONDS:g} seconds")
+        elif not self._open and not self._body and now - self._since > self._patience():
+            if self._begun:
+                self._refuse(408, f"the request did not come within {HEAD_SECONDS:g} seconds")
+            else:
+                self.end()
+
+    def _patience(self) -> float:
+        waits_for_another = self.cycle is not None and not self._begun
+        return KEEP_ALIVE_SECONDS + 1 if waits_for_another else HEAD_SECONDS
+
+    def _stalled(self, now: float) -> bool:
+        unsent = self.transport.get_write_buffer_size()
+        if unsent == 0 or unsent < self._unsent:
+            self._sent_at = now
+        self._unsent = unsent
+        return now - self._sent_at > STALL_SECONDS
+
+    # ------------------------------------------------------------ what asyncio and the parser tell
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        bound = transport.get_extra_info("socket")
+        if bound is not None and bound.family == socket.AF_UNIX:
+            self.client = (peer_name(cast(socket.socket, bound)), 0)
+        if not self._door.enter(self):
+            self.transport.write(problem_bytes(503, "too many connections; try again in a moment"))
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._door.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        head = not self._body
+        super().data_received(data)
+        if head and self._begun and not self._body:
+            self._head_size += len(data)
+            if self._head_size > HEAD_BYTES:
+                self._too_large = True
+                self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = True
+        if not self._open:
+            self._since = self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD_BYTES:
+            self._too_large = True
+            raise ValueError("too large")  # The parser stops here and has the request refused.
+        super().on_headers_complete()
+        self._open += 1
+        self._head_size = 0
+        self._body = True
+        self._since = self.loop.time()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._body = self._begun = False
+        self._since = self.loop.time()
+
+    def on_response_complete(self) -> None:
+        self._open -= 1
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    # ------------------------------------------------------------ refusing
+
+    def send_400_response(self, msg: str) -> None:
+        """What the parser cannot read. `msg` is the parser's word for it, which helps nobody."""
+        if self._too_large:
+            self._refuse(431, f"the head of the request is larger than {HEAD_BYTES} bytes")
+        else:
+            self._refuse(400, "the request is not well-formed HTTP")
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """The request is served as if it had asked for nothing else, and is the last one of its connection."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+
+    def _refuse(self, status: int, detail: str) -> None:
+        """Says so, if nothing else is being said, and ends the connection."""
+        self._door.note("request_refused", status=status, detail=detail)
+        begun = self.cycle is not None and not self.cycle.response_complete and self.cycle.response_started
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if not begun and not self.transport.is_closing():
+            self.transport.write(problem_bytes(status, detail))
+        self.transport.close()
+
+
+def problem_bytes(status: int, detail: str) -> bytes:
+    """A whole answer, for those who cannot be given one in another way."""
+    phrase = _PHRASES[status]
+    body = json.dumps({"title": phrase.lower(), "status": status, "detail": detail}).encode()
+    head = (
+        f"HTTP/1.1 {status} {phrase}\r\nserver: schedulerd\r\ncontent-type: application/problem+json\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n"
+    )
+    if status == 503:
+        head += f"retry-after: {RETRY_AFTER}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+def peer_name(bound: socket.socket) -> str:
+    """The user at the other end of a connected Unix socket; `somebody` where the kernel does not say."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return "somebody"
+    _, uid, _ = _CREDENTIALS.unpack(bound.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
