@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pwd
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
-from scheduler.core.children import ChildExit
 from scheduler.core.job import Action, Configuration, Job
 from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome
@@ -17,6 +17,8 @@ from scheduler.core.ports import Store
 from scheduler.engine.recovery import predecessors
 from scheduler.executors.attempts.outcomes import of_exit
 from scheduler.executors.attempts.records import AttemptRecords
+from scheduler.supervisor.owner import child_exit
+from scheduler.supervisor.spec import Exited
 from scheduler.supervisor.state import StateLock, read_exits
 from scheduler.supervisor.sweep import sweep
 
@@ -41,11 +43,12 @@ def succeed(
     ended = sweep(started, since=lock.former.since, users=_users(configuration), cgroup=cgroup)
     if ended:
         log.warning("left_processes_ended", count=ended)
-    return Inheritance(tuple(runs), _known(lock.directory, held, records, configuration))
+    same_boot = lock.former.since is not None
+    return Inheritance(tuple(runs), _known(lock.directory, held, records, configuration, same_boot=same_boot))
 
 
 def _known(
-    directory: Path, held: list[Run], records: AttemptRecords, configuration: Configuration
+    directory: Path, held: list[Run], records: AttemptRecords, configuration: Configuration, *, same_boot: bool
 ) -> dict[tuple[str, int], Outcome]:
     known: dict[tuple[str, int], Outcome] = {}
     by_id = {run.id: run for run in held}
@@ -55,9 +58,15 @@ def _known(
             continue
         job = configuration.jobs.get(run.job) or Job(run.job, {}, "", Action("", {}))
         result = records.of(run.id, exited.attempt).finish()
-        ended = ChildExit(exited.code, exited.signal, exited.why, exited.left)
+        ended = child_exit(exited if same_boot else _rebased(exited))
         known[run.id, exited.attempt] = of_exit(ended, job, result, {})
     return known
+
+
+def _rebased(exited: Exited) -> Exited:
+    """What a supervisor wrote before the machine was booted again, on the clock of this boot."""
+    ended = time.clock_gettime(time.CLOCK_BOOTTIME) - (time.time() - exited.ended_at)
+    return replace(exited, ended=ended, began=ended - (exited.ended - exited.began))
 
 
 def _users(configuration: Configuration) -> set[int]:

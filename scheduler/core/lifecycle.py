@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from scheduler.core.job import Job, OnLost, Retries
 from scheduler.core.model import FailReason, Run, Status
-from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Succeeded
+from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Span, Succeeded
 from scheduler.core.requests import Settlement
 
 LOST_LIMIT = 3
@@ -43,6 +43,17 @@ def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: f
     if job is None and settlement.status is Status.PENDING:
         return _dropped(run, settlement)
     return settlement
+
+
+def timed(settlement: Settlement, span: Span | None, now: datetime, boottime: float) -> Settlement:
+    """The same with the times of the attempt: `now` and `boottime` (CLOCK_BOOTTIME, seconds) are the same moment. What
+    is heard late, because the daemon was stopped or its database away, ended when it ended; and a wall clock that was
+    set meanwhile changes no duration."""
+    if span is None:
+        return settlement
+    ended = now + timedelta(seconds=span.ended - boottime)
+    took = None if span.began is None else max(0.0, span.ended - span.began)
+    return replace(settlement, ended=ended, took=took)
 
 
 def _is_lost(outcome: Outcome) -> bool:

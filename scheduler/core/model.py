@@ -156,7 +156,8 @@ class NewRun:
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a job, as stored. `seq` orders runs by their insertion, `failures` counts attempts that
-    used up a retry, `lost` those whose node died."""
+    used up a retry, `lost` those whose node died. `took`: for how many seconds its attempts were at work, together, by
+    a clock that never steps (None: of none of them is it known); what lies between attempts is not in it."""
 
     seq: int
     id: str
@@ -193,11 +194,13 @@ class Run:
     result: Json = None
     checkpoint: Json = None
     discarded_at: datetime | None = None
+    took: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of a run. `outcome` is None while it runs, else `completed`, `canceled`, `snoozed` or a FailReason."""
+    """One try of a run. `outcome` is None while it runs, else `completed`, `canceled`, `snoozed` or a FailReason.
+    `took` as in Run."""
 
     run: str
     number: int
@@ -211,6 +214,7 @@ class Attempt:
     signal: int | None = None
     error: str | None = None
     left: int = 0
+    took: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,23 @@
-"""What executors return: how one attempt ended."""
+"""What executors return: how one attempt ended.
+
+`span` None: it was at work from its start until this was heard. When it was does not count in comparisons of what
+became of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from scheduler.core.model import FailReason, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When an attempt was at work, in seconds of CLOCK_BOOTTIME: told by whoever saw it, however late that is heard.
+    `began` None: when its node began it."""
+
+    ended: float
+    began: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +27,7 @@ class Succeeded:
     result: Json = None
     exit_code: int | None = None
     left: int = 0
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,7 @@ class Failed:
     exit_code: int | None = None
     signal: int | None = None
     left: int = 0
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,7 @@ class Snoozed:
 
     delay: timedelta
     error: str = ""
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,7 @@ class Canceled:
     exit_code: int | None = None
     signal: int | None = None
     left: int = 0
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +70,7 @@ class GivenBack:
     True counts it as lost without using up one of the lost attempts."""
 
     started: bool
+    span: Span | None = field(default=None, compare=False)
 
 
 Outcome = Succeeded | Failed | Snoozed | Canceled | GivenBack

@@ -26,6 +26,8 @@ class Settlement:
     """What becomes of a RUNNING run held by `node` with `fence`: computed by core.lifecycle, applied by the store.
 
     `status` PENDING means a further attempt, not before `not_before`. `failures` and `lost` are the new counts.
+    `ended` is when the attempt was over (None: now), `took` for how many seconds it was at work, by a clock that never
+    steps (None: nobody knows).
     `attempt_outcome` closes the attempt; None gives it back as if it had not been claimed.
     """
 
@@ -43,6 +45,8 @@ class Settlement:
     signal: int | None = None
     result: Json = None
     left: int = 0
+    ended: datetime | None = None
+    took: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

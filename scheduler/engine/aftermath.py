@@ -57,5 +57,6 @@ def announce_settled(bus: Bus, run: Run, now: datetime) -> None:
         reason=run.reason,
         started_at=run.started_at,
         finished_at=run.finished_at or now,
+        took=run.took,
         next_attempt_at=run.not_before if run.status is Status.PENDING else None,
     )

@@ -8,19 +8,22 @@ from dataclasses import dataclass
 
 from scheduler.core.execution import Executor
 from scheduler.core.model import Run
-from scheduler.core.outcome import Outcome
+from scheduler.core.outcome import Outcome, Span
 
 
 @dataclass(slots=True, eq=False)
 class Live:
     """An attempt this node holds. `why` is set once its end was asked for; `outcome` once it is over but not yet
-    settled."""
+    settled, and with it `span`, when it was at work (from `began`, in seconds of CLOCK_BOOTTIME, unless somebody else
+    saw it begin)."""
 
     run: Run
     executor: Executor | None
     expires: float
+    began: float = 0.0
     why: str | None = None
     outcome: Outcome | None = None
+    span: Span | None = None
 
 
 class Held:
@@ -79,12 +82,12 @@ class Held:
         with self._lock:
             return self._lives.get(live.run.id) is live
 
-    def end(self, live: Live, outcome: Outcome) -> bool:
-        """Notes how it ended; False if that is known already."""
+    def end(self, live: Live, outcome: Outcome, span: Span) -> bool:
+        """Notes how it ended and when; False if that is known already."""
         with self._lock:
             if live.outcome is not None:
                 return False
-            live.outcome = outcome
+            live.outcome, live.span = outcome, span
             return True
 
     def lives(self) -> list[Live]:

@@ -8,7 +8,7 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.execution import Bus
-from scheduler.core.lifecycle import settle
+from scheduler.core.lifecycle import settle, timed
 from scheduler.core.model import FailReason, Run
 from scheduler.core.outcome import Failed, Outcome
 from scheduler.core.ports import Store, Transaction
@@ -29,10 +29,12 @@ def close_orphans(
     now: datetime,
     known: Mapping[tuple[str, int], Outcome] | None = None,
     of_node: Callable[[str], bool] = lambda _: True,
+    boottime: float = 0.0,
 ) -> int:
     """Settles every RUNNING run of dead or stopped nodes; the number.
 
     `known`: what is known to have become of (run, attempt), from what a former supervisor left; only the rest is lost.
+    `boottime` is `now` on the clock of their spans (CLOCK_BOOTTIME, seconds).
     """
     closed = 0
     known = known or {}
@@ -45,9 +47,11 @@ def close_orphans(
             orphans = _judgeable(tx, in_force, orphans)
             if not orphans:
                 return closed
-            decided = [
-                settle(run, known.get((run.id, run.attempt), LOST), in_force.job(run.job), now, 0.0) for run in orphans
-            ]
+            decided = []
+            for run in orphans:
+                outcome = known.get((run.id, run.attempt), LOST)
+                settlement = settle(run, outcome, in_force.job(run.job), now, 0.0)
+                decided.append(timed(settlement, outcome.span, now, boottime))
             after = settle_all(tx, in_force, decided, now, orphans=True)
         before = {run.id: run for run in orphans}
         for run in after:

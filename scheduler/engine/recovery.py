@@ -34,9 +34,10 @@ def recover(
     nodes: Collection[str],
     known: Mapping[tuple[str, int], Outcome],
     now: datetime,
+    boottime: float,
 ) -> int:
     """Declares `nodes` dead, settles their runs (with what is `known` of them, else as lost), ships what they had
-    written; the number of runs."""
+    written; the number of runs. `boottime` is `now` by CLOCK_BOOTTIME."""
     with store.begin() as tx:
         for node in tx.nodes.all():
             if node.id in nodes:
@@ -47,7 +48,7 @@ def recover(
         with store.begin() as tx:
             tx.runs.put_output(outputs)
             tx.runs.report(words)
-    closed = close_orphans(store, in_force, bus, now, known, of_node=lambda node: node in nodes)
+    closed = close_orphans(store, in_force, bus, now, known, of_node=lambda node: node in nodes, boottime=boottime)
     attempts.forget(left)
     if closed:
         log.info("recovered", runs=closed, known=len(known), nodes=len(nodes))

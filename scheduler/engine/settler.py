@@ -11,8 +11,8 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.errors import Unavailable
-from scheduler.core.execution import Attempts, Bus
-from scheduler.core.lifecycle import settle
+from scheduler.core.execution import Attempts, Bus, Clock
+from scheduler.core.lifecycle import settle, timed
 from scheduler.core.outcome import Outcome, Succeeded
 from scheduler.core.ports import Store
 from scheduler.core.requests import Settlement
@@ -30,13 +30,21 @@ class Settler:
     """`add` from any thread, `tick` from one."""
 
     def __init__(
-        self, store: Store, in_force: InForce, held: Held, attempts: Attempts, bus: Bus, node: Callable[[], str]
+        self,
+        store: Store,
+        in_force: InForce,
+        held: Held,
+        attempts: Attempts,
+        bus: Bus,
+        clock: Clock,
+        node: Callable[[], str],
     ) -> None:
         self._store = store
         self._in_force = in_force
         self._held = held
         self._attempts = attempts
         self._bus = bus
+        self._clock = clock
         self._node = node
         self._over: queue.SimpleQueue[Live] = queue.SimpleQueue()
         self._waiting: list[Live] = []
@@ -48,6 +56,7 @@ class Settler:
 
     def tick(self, now: datetime) -> int:
         """The number of attempts settled. Raises Unavailable when the database is away; nothing is lost by it."""
+        boottime = self._clock.boottime()
         self._waiting, self._stuck = [*self._stuck, *self._waiting], []
         settled = 0
         while True:
@@ -59,21 +68,21 @@ class Settler:
             batch = self._waiting[:BATCH]
             if not batch:
                 return settled
-            settled += self._settle(batch, now)
+            settled += self._settle(batch, now, boottime)
             del self._waiting[: len(batch)]
 
-    def _settle(self, batch: list[Live], now: datetime) -> int:
+    def _settle(self, batch: list[Live], now: datetime, boottime: float) -> int:
         # an attempt that was dropped meanwhile belongs to a life that is over
         ended = [one for one in batch if self._held.has(one)]
         try:
-            return self._together(ended, now)
+            return self._together(ended, now, boottime)
         except Unavailable:
             raise
         except Exception:
             log.exception("settling_failed", retry="each attempt alone")
-            return sum(self._alone(one, now) for one in ended)
+            return sum(self._alone(one, now, boottime) for one in ended)
 
-    def _together(self, ended: Sequence[Live], now: datetime, *, bare: bool = False) -> int:
+    def _together(self, ended: Sequence[Live], now: datetime, boottime: float, *, bare: bool = False) -> int:
         if not ended:
             return 0
         keys = [(one.run.id, one.run.attempt) for one in ended]
@@ -81,7 +90,7 @@ class Settler:
         words = [] if bare else self._attempts.last_words(keys)
         with self._store.begin() as tx:
             requests = tx.runs.cancel_requests(self._node())
-            decided = [self._decide(one, requests.get(one.run.id), now, bare=bare) for one in ended]
+            decided = [self._decide(one, requests.get(one.run.id), now, boottime, bare=bare) for one in ended]
             tx.runs.put_output(outputs)
             tx.runs.report(words)  # While they are RUNNING: the next attempt gets the last checkpoint.
             after = settle_all(tx, self._in_force, decided, now)
@@ -91,12 +100,12 @@ class Settler:
         self._attempts.forget(keys)
         return len(ended)
 
-    def _alone(self, one: Live, now: datetime) -> int:
+    def _alone(self, one: Live, now: datetime, boottime: float) -> int:
         """After a batch that failed: what one attempt printed or returned must not hold up the others. If it cannot be
         written, the attempt is settled without it."""
         for bare in (False, True):
             try:
-                return self._together([one], now, bare=bare)
+                return self._together([one], now, boottime, bare=bare)
             except Unavailable:
                 raise
             except Exception:
@@ -104,12 +113,13 @@ class Settler:
         self._stuck.append(one)
         return 0
 
-    def _decide(self, one: Live, cancel: str | None, now: datetime, *, bare: bool) -> Settlement:
+    def _decide(self, one: Live, cancel: str | None, now: datetime, boottime: float, *, bare: bool) -> Settlement:
         assert one.outcome is not None
         run = replace(one.run, cancel=cancel)
         outcome = _without_result(one.outcome) if bare else one.outcome
         spread = random.random()  # noqa: S311 -- spreads retries, is no secret
-        return settle(run, outcome, self._in_force.job(run.job), now, spread)
+        settlement = settle(run, outcome, self._in_force.job(run.job), now, spread)
+        return timed(settlement, one.span, now, boottime)
 
 
 def _without_result(outcome: Outcome) -> Outcome:

@@ -13,7 +13,7 @@ from scheduler.core.execution import Attempts, Bus, Clock, Executor, Launch
 from scheduler.core.job import Job
 from scheduler.core.lifecycle import settle
 from scheduler.core.model import FailReason, JobState, Run
-from scheduler.core.outcome import Failed, GivenBack, Outcome
+from scheduler.core.outcome import Failed, GivenBack, Outcome, Span
 from scheduler.core.ports import Store
 from scheduler.core.requests import Claim
 from scheduler.engine.held import Held, Live
@@ -54,7 +54,7 @@ class Worker:
         self._wake = wake
         self._aside = aside
         self._held = Held(slots)
-        self._settler = Settler(store, in_force, self._held, attempts, bus, node)
+        self._settler = Settler(store, in_force, self._held, attempts, bus, clock, node)
         self._doubt = False
         self.accepting = True
         """False: nothing further is claimed (drain, or no trust)."""
@@ -150,7 +150,7 @@ class Worker:
         job = self._in_force.job(run.job)
         executor = self._executors.get(job.action.kind) if job is not None else None
         timeout = job.timeout.total_seconds() if job is not None else 0.0
-        live = Live(run, executor, self._clock.monotonic() + timeout)
+        live = Live(run, executor, self._clock.monotonic() + timeout, self._clock.boottime())
         self._held.add(live)
         return live
 
@@ -194,7 +194,7 @@ class Worker:
         return None
 
     def _done(self, live: Live, outcome: Outcome) -> None:
-        if self._held.end(live, outcome):
+        if self._held.end(live, outcome, _at_work(live, outcome, self._clock.boottime())):
             self._settler.add(live)
             self._wake()
 
@@ -226,3 +226,11 @@ class Worker:
         except Exception:
             log.exception("end_failed", job_name=one.run.job, run_id=one.run.id, why=why)
             one.why = None  # Asked again at the next tick.
+
+
+def _at_work(live: Live, outcome: Outcome, now: float) -> Span:
+    """As whoever watched it says; else from its start here until `now`, in seconds of CLOCK_BOOTTIME."""
+    told = outcome.span
+    if told is None:
+        return Span(now, live.began)
+    return told if told.began is not None else Span(told.ended, live.began)

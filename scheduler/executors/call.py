@@ -54,9 +54,9 @@ class CallExecutor:
         def conclude(answer: Answer, reported: Json) -> None:
             outcome = _outcome(answer, launch, reported)
             if isinstance(outcome, Failed):
-                outcome = replace(outcome, error=record.masked(outcome.error))
+                outcome = replace(outcome, error=record.masked(outcome.error), span=answer.span)
             elif isinstance(outcome, Succeeded):
-                outcome = replace(outcome, result=record.masks.value(outcome.result))
+                outcome = replace(outcome, result=record.masks.value(outcome.result), span=answer.span)
             done(outcome)
 
         cwd = os.path.join(self._context.workdir, child.workdir or "")

@@ -71,9 +71,9 @@ class HttpExecutor:
             else:
                 outcome = outcome_of(answer.message, launch.job.action.options, datetime.now(UTC))
             if isinstance(outcome, Failed):
-                outcome = replace(outcome, error=record.masked(outcome.error))
+                outcome = replace(outcome, error=record.masked(outcome.error), span=answer.span)
             elif isinstance(outcome, Succeeded):
-                outcome = replace(outcome, result=record.masks.value(outcome.result))
+                outcome = replace(outcome, result=record.masks.value(outcome.result), span=answer.span)
             done(outcome)
 
         kill_after = launch.job.kill_after.total_seconds()

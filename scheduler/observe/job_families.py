@@ -98,7 +98,9 @@ class JobFamilies:
         if not self._histogram:
             return
         family = HistogramMetricFamily(
-            "schedctl_job_duration_seconds", "Wall time of finished runs.", labels=["job_name"]
+            "schedctl_job_duration_seconds",
+            "For how long finished runs were at work; waits between attempts are not in it.",
+            labels=["job_name"],
         )
         for name in names:
             buckets, total = self._tally.histogram("duration", DURATION_BOUNDS, (name,))
@@ -163,7 +165,7 @@ _GAUGES = (
     ),
     (
         "schedctl_job_last_duration_seconds",
-        "Wall time of the last finished run; 0 if none.",
+        "For how long the last finished run was at work, waits between attempts left out; 0 if none.",
         lambda one: one.last_duration or 0.0,
     ),
     (

@@ -106,9 +106,9 @@ def _settled(tally: Tally, fields: Mapping[str, object]) -> None:
         return
     result = str(reason) if status == "failed" and reason in ("timeout", "lost") else status
     tally.add("runs", (job, result))
-    started, finished = fields.get("started_at"), fields.get("finished_at")
-    if isinstance(started, datetime) and isinstance(finished, datetime):
-        tally.observe("duration", DURATION_BOUNDS, (finished - started).total_seconds(), (job,))
+    took = fields.get("took")
+    if isinstance(took, float):
+        tally.observe("duration", DURATION_BOUNDS, took, (job,))
 
 
 def _skipped(tally: Tally, fields: Mapping[str, object]) -> None:

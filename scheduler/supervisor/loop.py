@@ -173,7 +173,8 @@ class Supervisor:
             "usage": {},
         }
         message |= {name: order[name] for name in ("run", "attempt", "node")}
-        self._report(message | {"ended_at": time.time()})
+        now = linux.boottime()
+        self._report(message | {"ended_at": time.time(), "began": now, "ended": now})
 
     def _check_trust(self) -> None:
         now = linux.boottime()

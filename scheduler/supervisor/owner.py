@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from scheduler.core.children import ChildExit, ChildListener, ChildSpec
 from scheduler.core.errors import Unavailable
+from scheduler.core.outcome import Span
 from scheduler.supervisor import spec as wire_spec
 from scheduler.supervisor.cgroup import delegated
 from scheduler.supervisor.client import SupervisorClient
@@ -159,7 +160,7 @@ class Owner:
             if event.attempt == WORKER:
                 self.settled(event.run, event.attempt)
             if started is not None:
-                started[1].exited(ChildExit(event.code, event.signal, event.why, event.left))
+                started[1].exited(child_exit(event))
 
     def _dismiss(self, run: str, attempt: int) -> tuple[wire_spec.ChildSpec, ChildListener] | None:
         """Who waits for that attempt, no longer waiting."""
@@ -168,6 +169,12 @@ class Owner:
             if started is None or started[0].attempt != attempt:
                 return None
             return self._listeners.pop(run)
+
+
+def child_exit(event: Exited) -> ChildExit:
+    """What the supervisor said of a child, as executors want it."""
+    span = Span(event.ended, event.began) if event.ended else None
+    return ChildExit(event.code, event.signal, event.why, event.left, span)
 
 
 def _tell_failure(spec: wire_spec.ChildSpec, listener: ChildListener, event: SpawnFailed) -> None:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from scheduler.supervisor import linux
 from scheduler.supervisor.cgroup import Cgroup
 
 FIRST_PAUSE = 0.01  # seconds between the first two rounds of SIGKILL
@@ -13,7 +14,8 @@ FIRST_PAUSE = 0.01  # seconds between the first two rounds of SIGKILL
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """`kill_at` is monotonic; `left` are the processes besides the main one that had to be signalled."""
+    """`kill_at` is monotonic, `began` and `ended` are of CLOCK_BOOTTIME; `left` are the processes besides the main one
+    that had to be signalled."""
 
     run: str
     attempt: int
@@ -24,10 +26,12 @@ class Run:
     cgroup: Cgroup | None
     pid: int
     tell: int
+    began: float
     failure: tuple[str, int] | None = None
     status: int | None = None
     usage: dict[str, float] = field(default_factory=dict)
     ended_at: float = 0.0
+    ended: float = 0.0
     why: str | None = None
     termed: bool = False
     kill_at: float | None = None
@@ -62,4 +66,6 @@ def exited(run: Run, status: int | None) -> dict[str, Any]:
         "left": len(run.left),
         "usage": run.usage,
         "ended_at": run.ended_at,
+        "began": run.began,
+        "ended": run.ended or linux.boottime(),
     }

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from scheduler.supervisor import processes
+from scheduler.supervisor import linux, processes
 from scheduler.supervisor.cgroup import Cgroup, Cgroups
 from scheduler.supervisor.launch import Launcher
 from scheduler.supervisor.marks import Marks
@@ -86,6 +86,7 @@ class Runs:
             cgroup,
             pid,
             tell,
+            linux.boottime(),
         )
         self._by_name[run.run] = self._by_pid[pid] = run
         self._by_slot[slot] = run.orphans
@@ -140,7 +141,7 @@ class Runs:
             taken = True
             run = self._by_pid.get(pid)
             if run is not None and run.status is None:
-                run.status, run.ended_at = status, time.time()
+                run.status, run.ended_at, run.ended = status, time.time(), linux.boottime()
                 run.usage = {
                     "user": usage.ru_utime,
                     "system": usage.ru_stime,

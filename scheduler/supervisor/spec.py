@@ -75,8 +75,9 @@ class Exited:
     One of `code` and `signal` is set; neither, when the run was ended before its program was executed.
     `why` is the reason given to `end`, or "lost", when the main process exited after we had signalled it:
     the exit then means that, whatever its code. `left` counts the processes besides the main one that had
-    to be ended. `usage` has `user` and `system` seconds and `max_rss` bytes. `ended_at` is the main
-    process's end in seconds since 1970.
+    to be ended. `usage` has `user` and `system` seconds and `max_rss` bytes. `began` and `ended` are the main
+    process's start and end in seconds of CLOCK_BOOTTIME, `ended_at` is its end in seconds since 1970, for a reader
+    after a reboot.
     """
 
     run: str
@@ -88,6 +89,8 @@ class Exited:
     left: int
     usage: Mapping[str, float] = field(default_factory=dict)
     ended_at: float = 0.0
+    began: float = 0.0
+    ended: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

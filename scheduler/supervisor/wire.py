@@ -7,11 +7,11 @@ The socket is a SOCK_SEQPACKET pair: packets keep their bounds, and the end of t
                           end{run, why, kill_after}  signal{run, signal}  settled{run, attempt}
     supervisor → daemon   ready{pid}  pong{n}  started{run, attempt, pid}
                           failed{run, attempt, stage, errno, what}
-                          exited{run, attempt, node, code, signal, why, left, usage, ended_at}
+                          exited{run, attempt, node, code, signal, why, left, usage, ended_at, began, ended}
 
-`term_at` and `kill_at` are seconds of CLOCK_BOOTTIME, null while the socket itself is the trust. `fds`
-names the descriptors that travel with a start, in order, out of `stdin output channel`. Durations are
-seconds.
+`term_at`, `kill_at`, `began` and `ended` are seconds of CLOCK_BOOTTIME, the first two null while the socket
+itself is the trust. `fds` names the descriptors that travel with a start, in order, out of `stdin output
+channel`. Durations are seconds.
 """
 
 from __future__ import annotations

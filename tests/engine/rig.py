@@ -121,7 +121,8 @@ class Rig:
         """As a daemon starts: the file in force, then the node known, then what its predecessor held recovered."""
         former = predecessors(self.store, None)
         self.reloader.start(self.load(), author="start", node=self.node)
-        recover(self.store, self.in_force, self.bus, self.attempts, list(former), {}, self.store.now())
+        now, boottime = self.store.now(), self.clock.boottime()
+        recover(self.store, self.in_force, self.bus, self.attempts, list(former), {}, now, boottime)
         self.register()
 
     def register(self) -> None:

@@ -168,6 +168,24 @@ def test_the_step_is_logged(sqlite: SqlStore, logs: list[dict[str, object]]) -> 
     assert {"event": "clock_stepped", "log_level": "warning", "seconds": -3600.0} in logs
 
 
+@pytest.mark.parametrize("step", [-3600, 3600])
+def test_how_long_a_run_took_is_what_it_took_whatever_the_clock_says(store: SqlStore, step: int) -> None:
+    rig = Rig(store, jobs({"a": {}}))
+    run, _ = rig.desk.run_now("a", author="me")
+    rig.tick()
+    rig.tick(seconds=40)
+    rig.clock.step(seconds=step)
+    rig.tick(seconds=2)
+    rig.finish()
+    found = rig.run(run.id)
+    assert (found.took, found.finished_at) == (42.0, rig.clock.now())
+    assert [one.took for one in rig.detail(run.id).attempts] == [42.0]
+    assert rig.named("run.settled")[-1]["took"] == 42.0
+    with rig.store.queries() as queries:
+        (gauge,) = queries.gauges(rig.clock.now()).jobs
+    assert gauge.last_duration == 42.0
+
+
 def test_status_of_a_run_that_is_running_over_the_step(sqlite: SqlStore) -> None:
     rig = Rig(sqlite, jobs({"a": {"schedule": "1 8 * * *"}}))
     rig.tick(minutes=1)

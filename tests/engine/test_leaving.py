@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.model import FailReason, Status
-from scheduler.core.outcome import Failed, GivenBack, Outcome, Succeeded
+from scheduler.core.outcome import Failed, GivenBack, Outcome, Span, Succeeded
 from scheduler.engine.orphans import close_orphans
 from scheduler.engine.recovery import predecessors, recover
 from scheduler.store.store import SqlStore
@@ -146,7 +146,7 @@ def test_what_is_known_of_a_former_run_counts_and_only_the_rest_is_lost(
     assert {node: [one.id for one in own] for node, own in former.items()} == {rig.node: [run.id]}
     rig.attempts.left = [(run.id, 1)]
     outcomes = {} if known is None else {(run.id, 1): known}
-    closed = recover(rig.store, rig.in_force, rig.bus, rig.attempts, list(former), outcomes, rig.store.now())
+    closed = recover(rig.store, rig.in_force, rig.bus, rig.attempts, list(former), outcomes, rig.store.now(), 0.0)
     assert closed == 1
     after = rig.run(run.id)
     assert (after.status, after.lost) == (status, int(known is None))
@@ -163,6 +163,22 @@ def test_what_is_known_of_a_former_run_counts_and_only_the_rest_is_lost(
     following.desk.run_now("a", author="me", payload=1, has_payload=True)
     following.tick()
     assert len(following.executor.live) == 1, "the lock is free"
+
+
+def test_what_a_former_supervisor_saw_is_dated_as_it_was(store: SqlStore) -> None:
+    """The daemon died at night and was started in the morning."""
+    rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
+    rig.tick(minutes=1)
+    ended, lost = rig.runs("a")[0], rig.runs("b")[0]
+    began = rig.clock.boottime()
+    rig.turn(hours=9)
+    known = {(ended.id, 1): Succeeded(exit_code=0, span=Span(began + 30, began))}
+    former = list(predecessors(rig.store, rig.node))
+    recover(rig.store, rig.in_force, rig.bus, rig.attempts, former, known, rig.store.now(), rig.clock.boottime())
+    after = rig.run(ended.id)
+    assert (after.status, after.took) == (Status.COMPLETED, 30.0)
+    assert after.finished_at == at(8, 1, 30)
+    assert rig.run(lost.id).took is None, "nobody saw it end"
 
 
 def test_on_postgresql_only_the_former_owner_of_the_state_directory_is_succeeded(postgres: SqlStore) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from scheduler.core.model import Cause, Status
-from scheduler.core.outcome import GivenBack, Succeeded
+from scheduler.core.outcome import GivenBack, Span, Succeeded
 from scheduler.core.requests import Report
 from scheduler.engine import settler
 from scheduler.store.store import SqlStore
@@ -152,6 +154,53 @@ def test_more_ends_than_one_batch(sqlite: SqlStore, monkeypatch: pytest.MonkeyPa
     rig.tick()
     assert rig.statuses() == ["COMPLETED"] * 10
     assert len(rig.named("run.settled")) == 10
+
+
+def test_an_end_that_is_heard_late_is_written_down_as_it_was(store: SqlStore) -> None:
+    """The daemon was stopped for a minute; whoever owns the child saw it end after four seconds, on a clock that goes on
+    meanwhile. The wall clock was set back besides."""
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    began = rig.clock.boottime()
+    rig.turn(seconds=60)
+    rig.clock.step(hours=-1)
+    rig.executor.finish_all(Succeeded(exit_code=0, span=Span(began + 4, began)))
+    rig.tick()
+    (run,) = rig.runs("a")
+    assert run.finished_at == rig.clock.now() - timedelta(seconds=56)
+    assert (run.took, rig.state("a").last_success_at) == (4.0, run.finished_at)
+    (attempt,) = rig.detail(run.id).attempts
+    assert (attempt.finished_at, attempt.took) == (run.finished_at, 4.0)
+
+
+def test_an_end_that_comes_while_others_are_settled_is_not_dated_back(store: SqlStore) -> None:
+    """A tick reads the clock once, at its beginning."""
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    now = rig.store.now()
+    rig.store.begun = lambda: (rig.clock.turn(seconds=3), rig.executor.finish_all())  # type: ignore[func-returns-value]
+    rig.worker.tick(now)
+    rig.store.begun = lambda: None
+    rig.worker.tick(now)
+    (run,) = rig.runs("a")
+    assert run.took == 3.0
+    assert run.started_at is not None
+    assert run.finished_at is not None
+    assert run.finished_at >= run.started_at
+
+
+def test_what_lies_between_attempts_is_no_work(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"retries": ["10m"]}}))
+    rig.desk.run_now("a", author="me")
+    rig.tick()
+    rig.turn(seconds=5)
+    rig.finish(failed())
+    rig.tick(minutes=12)
+    rig.turn(seconds=7)
+    rig.finish()
+    (run,) = rig.runs("a")
+    assert run.took == 12.0
+    assert [one.took for one in rig.detail(run.id).attempts] == [5.0, 7.0]
 
 
 def test_reports_reach_the_database_within_two_seconds_also_after_an_outage(sqlite: SqlStore) -> None:

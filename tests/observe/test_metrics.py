@@ -109,10 +109,10 @@ def test_runs_are_counted_by_what_became_of_them(watched: Watched) -> None:
     assert of(page, "schedctl_job_running_runs", job_name="minutely") == 1
     run_deadline = START.timestamp() + 60 + 86400
     assert of(page, "schedctl_job_run_deadline_timestamp_seconds", job_name="minutely") == run_deadline
-    rig.tick(seconds=30)
+    rig.tick(seconds=31)
     rig.executor.finish_all()
     rig.tick(seconds=1)
-    rig.tick(seconds=29)
+    rig.tick(seconds=28)
     rig.executor.finish_all(Failed(FailReason.TIMEOUT, "too long"))
     rig.tick(seconds=1)
     page = watched.refresh()

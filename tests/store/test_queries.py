@@ -10,6 +10,7 @@ from scheduler.core.errors import InvalidInput
 from scheduler.core.job import Queue
 from scheduler.core.model import Cause, Pause, SkipReason, Status
 from scheduler.core.queries import Page, RunFilter, Waiting
+from scheduler.store.schema import HEAD
 from scheduler.store.store import SqlStore
 from tests.store.world import (
     DAY,
@@ -278,7 +279,7 @@ def test_the_state_of_the_database(store: SqlStore) -> None:
     set_up(store)
     status = store.db_status()
     assert status.kind == store.kind
-    assert status.revision == "0001"
+    assert status.revision == HEAD
     assert status.oldest_release == "0.1.0"
     assert status.size > 10_000
     assert {"runs", "jobs", "locks"} <= status.rows.keys()

@@ -17,26 +17,30 @@ def of_exit(ended: ChildExit, job: Job, result: Json, environment: Mapping[str, 
     if ended.why is not None:
         return of_ending(ended.why, job, ended)
     if ended.signal is not None:
-        return Failed(FailReason.SIGNAL, signal_words(ended.signal), signal=ended.signal, left=ended.left)
+        return Failed(
+            FailReason.SIGNAL, signal_words(ended.signal), signal=ended.signal, left=ended.left, span=ended.span
+        )
     if ended.code == 0:
-        return Succeeded(result, exit_code=0, left=ended.left)
+        return Succeeded(result, exit_code=0, left=ended.left, span=ended.span)
     code = -1 if ended.code is None else ended.code
-    return Failed(FailReason.EXIT, code_words(code, environment), exit_code=ended.code, left=ended.left)
+    words = code_words(code, environment)
+    return Failed(FailReason.EXIT, words, exit_code=ended.code, left=ended.left, span=ended.span)
 
 
 def of_ending(why: str, job: Job, ended: ChildExit | None = None) -> Outcome:
     """What it means that we ended an attempt; `ended` tells how its process went, if it had one of its own."""
     code, number, left = (None, None, 0) if ended is None else (ended.code, ended.signal, ended.left)
+    span = None if ended is None else ended.span
     match why:
         case "timeout":
             words = f"ran longer than its timeout of {format_duration(job.timeout)}"
-            return Failed(FailReason.TIMEOUT, words, exit_code=code, signal=number, left=left)
+            return Failed(FailReason.TIMEOUT, words, exit_code=code, signal=number, left=left, span=span)
         case "lost":
             words = "was ended because its node could no longer vouch for it"
-            return Failed(FailReason.LOST, words, exit_code=code, signal=number, left=left)
+            return Failed(FailReason.LOST, words, exit_code=code, signal=number, left=left, span=span)
         case "drain":
-            return GivenBack(started=ended is None or code is not None or number is not None)
-    return Canceled(why, exit_code=code, signal=number, left=left)
+            return GivenBack(started=ended is None or code is not None or number is not None, span=span)
+    return Canceled(why, exit_code=code, signal=number, left=left, span=span)
 
 
 def code_words(code: int, environment: Mapping[str, str]) -> str:

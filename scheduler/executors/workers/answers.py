@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from scheduler.core.job import Job
@@ -16,6 +17,10 @@ NO_WORKER_WAIT = timedelta(seconds=5)
 
 def without_message(answer: Answer, job: Job) -> Outcome:
     """The outcome of an answer whose `message` is None."""
+    return replace(_without_message(answer, job), span=answer.span)
+
+
+def _without_message(answer: Answer, job: Job) -> Outcome:
     if answer.why is not None:
         return of_ending(answer.why, job, answer.died)
     if answer.busy is not None:

@@ -66,9 +66,10 @@ class CallWorker:
             answer = _outcome(order)
             for stream in (*self._streams, sys.stdout, sys.stderr):
                 _flush(stream)
+        ended = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._stamps = source_stamps(self._stamps)
         threads, processes = _left()
-        return {"run": order["run"], "threads": threads, "processes": processes, **answer}
+        return {"run": order["run"], "at": ended, "threads": threads, "processes": processes, **answer}
 
     @contextmanager
     def _surroundings(self, order: Message) -> Iterator[None]:

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -61,7 +62,7 @@ async def _serve(channel: socket.socket) -> None:
             answer = {"error": f"{type(error).__name__}: {error}", "final": False}
         else:
             answer = task.result()
-        writer.write(pack({"run": run, **answer}))
+        writer.write(pack({"run": run, "at": time.clock_gettime(time.CLOCK_BOOTTIME), **answer}))
 
     while piece := await reader.read(1 << 16):
         for order in unpacker.feed(piece):

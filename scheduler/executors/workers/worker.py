@@ -10,6 +10,7 @@ from typing import IO
 
 from scheduler.core.children import ChildExit
 from scheduler.core.job import Limits
+from scheduler.core.outcome import Span
 from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.workers.channels import Channel
 from scheduler.executors.workers.wire import Message
@@ -41,6 +42,13 @@ class Answer:
     busy: str | None = None
     left: int = 0
     last_words: str = ""
+
+    @property
+    def span(self) -> Span | None:
+        """When the task was over; a worker is there longer than its tasks."""
+        if self.message is not None and "at" in self.message:
+            return Span(self.message["at"])
+        return None if self.died is None or self.died.span is None else Span(self.died.span.ended)
 
 
 @dataclass(slots=True, eq=False)
