@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.routing import Route
 
+from scheduler.config.written import with_keys_of_the_file
 from scheduler.core.commands import IfBusy
 from scheduler.core.errors import InvalidInput, NotFound
 from scheduler.core.explain import explain
@@ -15,6 +16,7 @@ from scheduler.core.model import Cause, Pause, Run, Status
 from scheduler.core.queries import JobView, Queries, RunFilter
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
+from scheduler.web.habits import MOST, habits_json
 from scheduler.web.inputs import (
     author_of,
     plain_name,
@@ -26,7 +28,7 @@ from scheduler.web.inputs import (
     text_field,
 )
 from scheduler.web.job_json import Planned, coming, job_json
-from scheduler.web.present import Shown, page_json, waiting_json
+from scheduler.web.present import Shown, page_json, run_json, skip_json, waiting_json
 
 
 def list_jobs(request: Request) -> Answer:
@@ -54,12 +56,18 @@ def get_job(request: Request) -> Answer:
         view = find_job(queries, backend, name)
         page = queries.history(RunFilter(jobs=(name,)), limit=recent) if recent else None
         waiting = queries.waiting([entry.run.id for entry in page.entries if entry.run]) if page else {}
+        finished = queries.history(RunFilter(jobs=(name,), statuses=(Status.COMPLETED,), skips=False), limit=MOST)
+        nodes = [one.node for one in queries.nodes()]
     job = backend.job(name)
+    completed = [entry.run for entry in finished.entries if entry.run is not None]
     shown = job_json(view, now) | {
-        "definition": dict(view.definition),
+        "definition": with_keys_of_the_file(view.definition),
         "schedule_in_words": None if job is None or job.schedule is None else explain(job.schedule),
         "next": [] if job is None else coming([Planned(job, pauses_of(view))], now, following),
-        "recent": [] if page is None else page_json(page, waiting)["entries"],
+        "recent": [] if page is None else page_json(page, waiting, nodes)["entries"],
+        "last_skip": None if view.last_skip is None else skip_json(view.last_skip, nodes),
+        "last_result": next((run_json(run) for run in completed if run.result is not None), None),
+        "habits": habits_json(completed, view.definition),
     }
     return Answer({"job": shown, "now": _text(backend)})
 

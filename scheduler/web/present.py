@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from scheduler.core.ids import short
-from scheduler.core.model import Attempt, Pause, Run, Skip
+from scheduler.core.model import Attempt, Node, Pause, Run, Skip, SkipReason
 from scheduler.core.queries import Entry, GenerationLine, NodeView, Page, QueueView, RunDetail, Waiting
 from scheduler.core.stamp import to_text
+from scheduler.web.absence import absence
 
 Shown = dict[str, Any]
 
@@ -90,7 +91,9 @@ def attempt_json(attempt: Attempt) -> Shown:
     }
 
 
-def skip_json(skip: Skip) -> Shown:
+def skip_json(skip: Skip, nodes: Collection[Node] = ()) -> Shown:
+    """`nodes`: those of the time, by which `no_daemon` tells when nobody was there to run what was missed."""
+    away = absence(nodes, skip.last) if skip.reason is SkipReason.MISSED else None
     return {
         "type": "skip",
         "job": skip.job,
@@ -102,20 +105,21 @@ def skip_json(skip: Skip) -> Shown:
         "count": skip.count,
         "blocked_by": skip.blocked_by,
         "detail": skip.detail,
+        "no_daemon": None if away is None else {"from": when(away.start), "until": when(away.end)},
     }
 
 
-def entry_json(entry: Entry, waiting: Mapping[str, Waiting]) -> Shown:
+def entry_json(entry: Entry, waiting: Mapping[str, Waiting], nodes: Collection[Node] = ()) -> Shown:
     if entry.run is not None:
         shown = run_json(entry.run, waiting.get(entry.run.id))
     else:
         assert entry.skip is not None
-        shown = skip_json(entry.skip)
+        shown = skip_json(entry.skip, nodes)
     return shown | {"at": when(entry.at)}
 
 
-def page_json(page: Page, waiting: Mapping[str, Waiting]) -> Shown:
-    return {"entries": [entry_json(entry, waiting) for entry in page.entries], "cursor": page.cursor}
+def page_json(page: Page, waiting: Mapping[str, Waiting], nodes: Collection[Node] = ()) -> Shown:
+    return {"entries": [entry_json(entry, waiting, nodes) for entry in page.entries], "cursor": page.cursor}
 
 
 def waiting_json(waiting: Waiting) -> Shown:

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from scheduler.core.errors import InvalidInput, NotFound
-from scheduler.core.model import Output, Run, Status
-from scheduler.core.queries import RunDetail, RunFilter
+from scheduler.core.model import Output, Run, SkipReason, Status
+from scheduler.core.queries import Entry, RunDetail, RunFilter
 from scheduler.web.answers import RETRY_AFTER, Answer
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.inputs import (
@@ -48,7 +48,12 @@ def list_runs(request: Request) -> Answer:
     with backend.readable.queries() as queries:
         page = queries.history(which, limit=limit, cursor=query_text(request, "cursor") or None)
         waiting = queries.waiting([entry.run.id for entry in page.entries if entry.run is not None])
-    return Answer(page_json(page, waiting))
+        nodes = [one.node for one in queries.nodes()] if any(map(_is_missed, page.entries)) else []
+    return Answer(page_json(page, waiting, nodes))
+
+
+def _is_missed(entry: Entry) -> bool:
+    return entry.skip is not None and entry.skip.reason is SkipReason.MISSED
 
 
 async def get_run(request: Request) -> Answer:

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.core.model import Node
+from scheduler.web.absence import Absence, absence
+from tests.faces import Faces
+from tests.web.client import Client
+
+
+def at(hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 3, 2, hour, minute, tzinfo=UTC)
+
+
+def node(start: datetime, seen: datetime | None) -> Node:
+    return Node(str(start), "host", 1, "0", start, None, 64, beat_at=seen)
+
+
+NODES = [node(at(8), at(9)), node(at(8, 30), at(9, 30)), node(at(11), at(12)), node(at(13), None)]
+
+
+@pytest.mark.parametrize(
+    ("instant", "found"),
+    [
+        (at(7), Absence(None, at(8))),
+        (at(8, 15), None),
+        (at(9, 30), None),
+        (at(10), Absence(at(9, 30), at(11))),
+        (at(12, 30), Absence(at(12), at(13))),
+        (at(14), None),
+    ],
+)
+def test_nobody_was_there_between_the_last_beat_and_the_next_start(instant: datetime, found: Absence | None) -> None:
+    assert absence(NODES, instant) == found
+
+
+def test_missed_instants_say_that_there_was_no_daemon(acting: Client, faces: Faces) -> None:
+    rig = faces.rig
+    rig.tick(minutes=1)
+    rig.finish()
+    seen = rig.clock.now()
+    with rig.store.begin() as tx:
+        tx.nodes.mark(rig.node, "stopped", seen)
+    rig.turn(minutes=30)
+    rig.node = "01234567-0000-7000-8000-000000000002"
+    rig.register()
+    start = rig.clock.now()
+    rig.tick(seconds=1)
+    expected = {"from": seen.isoformat().replace("+00:00", "Z"), "until": start.isoformat().replace("+00:00", "Z")}
+    (skip,) = (one for one in acting.get("/v1/runs?job=minutely").json()["entries"] if one["type"] == "skip")
+    assert (skip["reason"], skip["no_daemon"]) == ("missed", expected)
+    assert skip["detail"] == "catch_up: latest, and a newer one was due"
+    assert acting.get("/v1/jobs/minutely").json()["job"]["last_skip"]["no_daemon"] == expected
+
+
+def test_what_was_missed_under_a_daemon_says_nothing_of_it(acting: Client, faces: Faces) -> None:
+    rig = faces.rig
+    rig.tick(minutes=1)
+    rig.finish()
+    rig.turn(minutes=30)
+    with rig.store.begin() as tx:
+        tx.nodes.renew(rig.node, rig.clock.now() + timedelta(seconds=1), generation=1)
+    rig.tick(seconds=1)
+    (skip,) = (one for one in acting.get("/v1/runs?job=minutely").json()["entries"] if one["type"] == "skip")
+    assert (skip["reason"], skip["no_daemon"]) == ("missed", None)
