@@ -44,6 +44,7 @@ from scheduler.files import JobsFile
 from scheduler.observe.logs import configure_logs, log_notices
 from scheduler.observe.metrics import Metrics
 from scheduler.observe.notify_socket import NotifySocket
+from scheduler.patience import Patience, ToldToStop
 from scheduler.readiness import Readiness
 from scheduler.service import Parts, Service
 from scheduler.settings import Settings
@@ -54,6 +55,7 @@ from scheduler.supervisor.owner import Owner
 from scheduler.supervisor.state import StateLock, forget_exits
 from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
+from scheduler.web.front import Front
 from scheduler.web.server import WebServer
 
 log = structlog.get_logger("daemon")
@@ -74,9 +76,20 @@ class App:
         self._file = JobsFile(settings.config)
         self._node = new_id()
         self._service = Service(NotifySocket.of(os.environ))
+        self._patience = Patience(self._service.stage)
+        self._reading = Front(VERSION, lambda: self._patience.reason)
+        self._acting = Front(VERSION, lambda: self._patience.reason)
+        self._web = WebServer(self._reading, self._acting, settings.listen, settings.socket)
 
     def run(self) -> int:
         """From the lock on the state directory to the end of the drain."""
+        try:
+            return self._run()
+        except ToldToStop:
+            log.info("stopped", detail="before the daemon had started")
+            return 0
+
+    def _run(self) -> int:
         settings = self._settings
         configure_logs(settings.log_format)
         log_notices(self._bus)
@@ -89,10 +102,13 @@ class App:
             lock = StateLock.acquire(settings.state_dir, say=lambda text: say(detail=text))
             stack.callback(lock.release)
             more_locks = self._lock_database(stack)
-            self._service.stage("Opening the database, and migrating it if need be")
-            store = stack.enter_context(closing(self._open_store()))
-            self._join(store, lock, more_locks)
             self._web.open()
+            stack.callback(self._web.stop)
+            self._web.start()
+            self._service.stage("Opening the database, and migrating it if need be")
+            patience = stack.enter_context(self._patience)
+            store = stack.enter_context(closing(patience.until_done(self._open_store)))
+            self._join(store, lock, more_locks)
             self._service.stage("Putting the file in force, settling what the former daemon left")
             self._start(configuration, lock)
             self._daemon.serve(until=self._round)
@@ -189,7 +205,7 @@ class App:
             broken=lambda: self._invariants.broken,
         )
         readiness = Readiness(self._loops, clock, in_force, self._invariants, self._reloader, self._drain)
-        self._web = self._make_web(readiness)
+        self._backend = self._make_backend(readiness)
         self._service.join(
             Parts(self._loops, readiness, self._drain, self._worker.live, lambda: len(self._configuration().jobs))
         )
@@ -219,8 +235,8 @@ class App:
         idle = sum(executor.tick(self._clock.monotonic()) for executor in self._executors.values())
         return idle + self._owner.reap()
 
-    def _make_web(self, readiness: Readiness) -> WebServer:
-        backend = Backend(
+    def _make_backend(self, readiness: Readiness) -> Backend:
+        return Backend(
             readable=self._store,
             commands=self._desk,
             bus=self._bus,
@@ -233,29 +249,31 @@ class App:
             live_output=self._live_output,
             remarks=readiness.remarks,
         )
-        return WebServer(
-            create_app(backend, trusted=False),
-            create_app(backend, trusted=True),
-            self._settings.listen,
-            self._settings.socket,
-        )
 
     # ------------------------------------------------------------ starting and stopping
 
     def _start(self, configuration: Configuration, lock: StateLock) -> None:
-        inherited = succeed(self._store, lock, self._records, configuration, self._owner.cgroup)
-        self._reloader.start(configuration, author="start", node=self._node)
-        now = self._store.now()
+        patient = self._patience.until_done
+        inherited = patient(lambda: succeed(self._store, lock, self._records, configuration, self._owner.cgroup))
+        patient(lambda: self._reloader.start(configuration, author="start", node=self._node))
+        now = patient(self._store.now)
         boottime = self._clock.boottime()
-        recover(self._store, self._in_force, self._bus, self._records, inherited.nodes, inherited.known, now, boottime)
+        patient(
+            lambda: recover(
+                self._store, self._in_force, self._bus, self._records, inherited.nodes, inherited.known, now, boottime
+            )
+        )
         forget_exits(self._settings.state_dir)
         self._owner.open()
-        self._register()
+        patient(self._register)
         self._daemon.on_signal(signal.SIGTERM, self._drain.begin)
         self._daemon.on_signal(signal.SIGINT, self._drain.begin)
         self._daemon.on_signal(signal.SIGHUP, self._reload_aside)
+        if self._patience.told:
+            self._daemon.post(self._drain.begin)
         self._daemon.start()
-        self._web.start()
+        self._reading.app = create_app(self._backend, trusted=False)
+        self._acting.app = create_app(self._backend, trusted=True)
         where = "http://{}:{}".format(*self._web.address) if self._web.address else "nowhere"
         log.info(
             "started",

@@ -144,11 +144,11 @@ def open_store(url: str, state_dir: Path, *, release: str) -> SqlStore:
     """A store whose schema is up to date: made or migrated now if need be, by one daemon at a time.
 
     Raises Unavailable when the database does not answer, StartError when it can never work: a file that cannot be
-    written, an unknown URL, a schema that needs a newer release than `release`."""
+    written, an unknown URL, a user that is refused, a schema that needs a newer release than `release`."""
     database = open_database(url, state_dir)
     try:
         with faults_told(database):
-            ensure_schema(database, release)
+            _prepare(database, release)
     except SchedulerError:
         database.close()
         raise
@@ -159,3 +159,13 @@ def open_store(url: str, state_dir: Path, *, release: str) -> SqlStore:
             hint="is it a database of schedulerd? Give it one of its own",
         ) from error
     return SqlStore(database)
+
+
+def _prepare(database: Database, release: str) -> None:
+    try:
+        ensure_schema(database, release)
+    except Exception as error:
+        mistake = database.mistake(error)
+        if mistake is None:
+            raise
+        raise mistake from error

@@ -91,6 +91,7 @@ class WebServer:
         with contextlib.suppress(OSError):
             if self._inode and self._path.stat().st_ino == self._inode:
                 self._path.unlink()
+        self._inode = 0
 
     def _close(self) -> None:
         for face in self._faces:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from scheduler.core.errors import Unavailable
-from scheduler.store.store import SqlStore, open_store
+from scheduler.store.store import SqlStore, open_database, open_store
 from tests.databases import RELEASE, Place
 from tests.store.world import add, new_run, set_up
 
@@ -105,3 +105,27 @@ def test_a_reader_sees_one_state(store: SqlStore) -> None:
 def test_a_reader_writes_nothing(store: SqlStore) -> None:
     with pytest.raises(Unavailable, match="read-only"), store.read() as tx:
         tx.generations.set_value("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "hopeless"),
+    [
+        ('connection failed: FATAL:  password authentication failed for user "me"', True),
+        ("connection failed: fe_sendauth: no password supplied", True),
+        ('connection failed: FATAL:  Peer authentication failed for user "me"', True),
+        ('connection failed: FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "me", database "d"', True),
+        ('connection failed: FATAL:  permission denied for database "d"', True),
+        ('invalid sslmode value: "yes"', True),
+        ("connection failed: Connection refused\n\tIs the server running on that host?", False),
+        ('could not translate host name "db" to address: Temporary failure in name resolution', False),
+        ("connection failed: FATAL:  the database system is starting up", False),
+        ("connection failed: FATAL:  sorry, too many clients already", False),
+        ("server closed the connection unexpectedly", False),
+    ],
+)
+def test_what_no_waiting_would_help(tmp_path: Path, text: str, hopeless: bool) -> None:
+    database = open_database("postgresql://me:geheim@host/d", tmp_path)
+    mistake = database.mistake(psycopg.OperationalError(text))
+    database.close()
+    assert (mistake is not None) is hopeless
+    assert "geheim" not in str(mistake)

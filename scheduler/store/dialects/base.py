@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection, Engine
 
-from scheduler.core.errors import Unavailable
+from scheduler.core.errors import StartError, Unavailable
 
 PATIENCE = timedelta(seconds=2)
 """How long a transaction waits for anything, and how long one statement may take."""
@@ -35,6 +35,10 @@ class Database(Protocol):
 
     def fault(self, error: BaseException) -> Unavailable | None:
         """What the driver's error means, in words; None if it is nobody's fault but the code's."""
+        ...
+
+    def mistake(self, error: BaseException) -> StartError | None:
+        """What the driver's error means when no waiting would help, in words; None if it may go away by itself."""
         ...
 
     def place(self) -> str:

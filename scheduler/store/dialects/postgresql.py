@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -99,6 +100,19 @@ class PostgresDatabase:
             )
         return None
 
+    def mistake(self, error: BaseException) -> StartError | None:
+        """A wrong address says so only in text: the driver has no code for a connection that was never made. A server
+        that speaks another language than English is waited for, and its words are in the log."""
+        original = error.orig if isinstance(error, DBAPIError) else error
+        if not isinstance(original, psycopg.OperationalError | psycopg.ProgrammingError):
+            return None
+        text = str(original)
+        for pattern, hint in _MISTAKES:
+            if re.search(pattern, text):
+                line = next(line for line in text.splitlines() if re.search(pattern, line))
+                return StartError(f"database {self.place()}: {line.strip()}", hint=hint)
+        return None
+
     def place(self) -> str:
         return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
 
@@ -128,6 +142,20 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
     "28": ("the server refuses this user or password", "check the database URL"),
     "3D000": ("there is no database of that name", "create it, or correct the URL"),
 }
+
+
+_MISTAKES: tuple[tuple[str, str], ...] = (
+    (
+        r"authentication failed|no password supplied|password authentication",
+        "correct user and password in the database URL",
+    ),
+    (r'role ".*" does not exist', "create the role, or correct the user in the database URL"),
+    (r'database ".*" does not exist', "create the database, or correct its name in the database URL"),
+    (r"no pg_hba\.conf entry|pg_hba\.conf rejects", "let this machine in (pg_hba.conf), or correct the database URL"),
+    (r"permission denied for database", "grant the user CONNECT on the database"),
+    (r"invalid (connection option|port number|sslmode value|URI)", "correct the database URL"),
+    (r"server does not support SSL", "leave out sslmode, or switch SSL on at the server"),
+)
 
 
 def _first_line(error: psycopg.Error) -> str:

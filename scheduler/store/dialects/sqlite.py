@@ -168,6 +168,14 @@ class SqliteDatabase:
             return Unavailable(f"database {self._path}: {error}")
         return None
 
+    def mistake(self, error: BaseException) -> StartError | None:
+        original = error.orig if isinstance(error, DBAPIError) else error
+        code = getattr(original, "sqlite_errorname", "")
+        if not code.startswith(_HOPELESS):
+            return None
+        reason, hint = next(found for prefix, found in _FAULTS.items() if code.startswith(prefix))
+        return StartError(f"database {self._path}: {reason}", hint=hint)
+
     def place(self) -> str:
         return str(self._path)
 
@@ -192,6 +200,10 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
     "SQLITE_CORRUPT": ("the file is damaged", "restore a backup"),
     "SQLITE_NOTADB": ("the file is not an SQLite database", "move it away, or name another file"),
 }
+
+
+_HOPELESS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_CORRUPT", "SQLITE_NOTADB")
+"""At start: waiting does not help."""
 
 
 def _begin(connection: Connection) -> None:
