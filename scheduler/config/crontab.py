@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from scheduler.core.errors import ScheduleError
+from scheduler.config.crontab_columns import Known, has_user_column
+from scheduler.core.errors import InvalidInput, ScheduleError
 from scheduler.core.schedule import Schedule
 from scheduler.core.zone import zone_of
 
@@ -35,32 +36,48 @@ _AT_TIMES = frozenset(["@hourly", "@daily", "@midnight", "@weekly", "@monthly", 
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """One crontab. `system`: its lines have a column for the user, as in /etc/crontab. `owner`: whose it is, if it is
+    not that of the person who asks."""
+
+    name: str
+    text: str
+    system: bool = False
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One line that runs something. `stdin` is what follows the first `%`, None without one."""
+    """One line that runs something. `schedule` is None for `@reboot`; `stdin` is what follows the first `%`, None
+    without one; `remarks` are for the person who imports it."""
 
     file: str
     line: int
-    schedule: str
+    schedule: str | None
     command: str
     stdin: str | None = None
     user: str | None = None
     zone: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     description: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """One line that did not become a job (or part of one), and what to do about it."""
+    """One line that did not become a job (or part of one), and what to do about it. `lost`: something that cron did
+    is not done without it."""
 
     file: str
     line: int
     text: str
     reason: str
     hint: str
+    lost: bool = True
 
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.text[:120]}\n    {self.reason}; {self.hint}"
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +88,68 @@ class Crontab:
     left_out: Sequence[LeftOut]
 
 
-def read_crontabs(texts: Sequence[tuple[str, str]], *, system: bool = False) -> Crontab:
-    """Reads crontabs given as (file name, text). `system`: with a column for the user, as in /etc/crontab."""
+def read_crontabs(texts: Sequence[Given], known: Known) -> Crontab:
+    """Reads them all. InvalidInput if a crontab as a whole was taken for the other kind: with or without a column for
+    the user."""
     entries: list[Entry] = []
     left_out: list[LeftOut] = []
-    for name, text in texts:
-        folder, _, base = name.rpartition("/")
+    for given in texts:
+        folder, _, base = given.name.rpartition("/")
         if folder.endswith("cron.d") and not _CRON_D.fullmatch(base):
             reason = "cron ignores files with such a name in cron.d"
-            left_out.append(LeftOut(name, 0, base, reason, "rename the file if it is meant to be used"))
+            left_out.append(LeftOut(given.name, 0, base, reason, "rename the file if it is meant to be used", False))
             continue
-        for found in _Reader(name, system).read(text):
-            (entries if isinstance(found, Entry) else left_out).append(found)  # type: ignore[arg-type]
-    return Crontab(entries, left_out)
+        found = [*_Reader(given).read(given.text)]
+        left_out += [one for one in found if isinstance(one, LeftOut)]
+        own = [one for one in found if isinstance(one, Entry)]
+        entries += _with_user(given, own, left_out, known) if given.system else _without_user(given, own, known)
+    order = {given.name: index for index, given in enumerate(texts)}
+    return Crontab(entries, sorted(left_out, key=lambda one: (order[one.file], one.line)))
+
+
+def _with_user(given: Given, own: list[Entry], left_out: list[LeftOut], known: Known) -> list[Entry]:
+    """The entries whose column for the user holds one."""
+    wrong = [one for one in own if known.is_command(one.user or "")]
+    if 2 * len(wrong) > len(own) and not has_user_column(given.name):
+        raise InvalidInput(
+            f"{given.name}:{wrong[0].line}: `{wrong[0].user}` is a program and not a user: this crontab has no column "
+            "for the user",
+            hint="leave out --system",
+        )
+    for one in wrong:
+        reason = f"`{one.user}` is a program and not a user: the column for the user is missing, and cron refuses it"
+        text = f"{one.schedule or '@reboot'} {one.user} {one.command}"
+        left_out.append(LeftOut(given.name, one.line, text, reason, "write the user before the command"))
+    return [one for one in own if one not in wrong]
+
+
+def _without_user(given: Given, own: list[Entry], known: Known) -> list[Entry]:
+    """The entries, with a remark about commands that begin with a user."""
+    users = {one.line: user for one in own if (user := known.leading_user(one.command)) is not None}
+    if 2 * len(users) > len(own):
+        line, user = next(iter(users.items()))
+        raise InvalidInput(
+            f"{given.name}:{line}: `{user}` is a user: this crontab has a column for the user", hint="add --system"
+        )
+    found = []
+    for one in own:
+        if one.line in users:
+            remark = f"its command begins with `{users[one.line]}`, which is a user and no program here: is it meant?"
+            one = replace(one, remarks=(*one.remarks, remark))
+        found.append(one)
+    return found
 
 
 class _Reader:
     """One crontab, line by line: variables hold for the lines below them."""
 
-    def __init__(self, name: str, system: bool) -> None:
-        self._name = name
-        self._system = system
+    def __init__(self, given: Given) -> None:
+        self._name = given.name
+        self._system = given.system
+        self._owner = given.owner
         self._env: dict[str, str] = {}
         self._zone: str | None = None
+        self._bad_zone = ""
         self._comments: list[str] = []
 
     def read(self, text: str) -> Iterator[Entry | LeftOut]:
@@ -109,7 +165,7 @@ class _Reader:
                 self._comments = []
         if lines and lines[-1].strip(" \t") and not lines[-1].lstrip().startswith("#"):
             reason = "cron refuses or ignores a last line without a line break; it was read nevertheless"
-            yield LeftOut(self._name, len(lines), lines[-1].strip(), reason, "nothing to do here")
+            yield LeftOut(self._name, len(lines), lines[-1].strip(), reason, "nothing to do here", False)
 
     def _line(self, number: int, line: str) -> Iterator[Entry | LeftOut]:
         variable = _VARIABLE.match(line)
@@ -122,7 +178,7 @@ class _Reader:
             yield LeftOut(self._name, number, line, reason, "correct the line, or write the job by hand")
             return
         quiet, schedule, rest = entry[1], " ".join(entry[2].split()), entry[3]
-        user = None
+        user = self._owner
         if self._system:
             column = _USER.match(rest)
             if column is None or not (column[2] or "").strip() or not _NAME.match(column[1]):
@@ -138,35 +194,52 @@ class _Reader:
         if user is not None and re.search("[:/]", user):
             reason = f"the group or login class in `{user}` was dropped"
             user = re.split("[:/]", user)[0]
-            yield LeftOut(self._name, number, line, reason, "the user's own groups apply")
+            yield LeftOut(self._name, number, line, reason, "the user's own groups apply", False)
         if quiet:
-            yield LeftOut(self._name, number, line, "the leading `-` (do not log) was dropped", "nothing to do here")
-        if command:
-            yield Entry(
-                self._name, number, schedule, command, stdin, user, self._zone, dict(self._env), self._description()
-            )
-        else:
+            reason = "the leading `-` (do not log) was dropped"
+            yield LeftOut(self._name, number, line, reason, "nothing to do here", False)
+        if not command:
             yield LeftOut(self._name, number, line, "the command is empty", "correct the line, or drop it")
+            return
+        when = None if schedule.casefold() == "@reboot" else schedule
+        remarks = (self._bad_zone,) if self._bad_zone and when is not None else ()
+        yield Entry(
+            self._name,
+            number,
+            when,
+            command,
+            stdin,
+            user,
+            self._zone,
+            dict(self._env),
+            self._description(),
+            remarks,
+        )
 
     def _variable(self, number: int, line: str, name: str, value: str) -> Iterator[LeftOut]:
         if name == "CRON_TZ":
-            try:
-                zone_of(value)
-            except ScheduleError as error:
-                yield LeftOut(self._name, number, line, error.reason, error.hint or "correct it")
-            else:
-                self._zone = value
+            yield from self._set_zone(number, line, value)
         elif name in _HANDLED:
-            yield LeftOut(self._name, number, line, f"{name} has no place in jobs.yaml", _HANDLED[name])
+            yield LeftOut(self._name, number, line, f"{name} has no place in jobs.yaml", _HANDLED[name], False)
         elif name.startswith("SCHED_"):
             yield LeftOut(self._name, number, line, f"{name} is set by the scheduler", "choose another name")
         else:
             self._env[name] = value
 
+    def _set_zone(self, number: int, line: str, value: str) -> Iterator[LeftOut]:
+        """cronie's; Debian's cron takes it for a variable like any other."""
+        self._zone, self._bad_zone = value or None, ""
+        try:
+            if value:
+                zone_of(value)
+        except ScheduleError as error:
+            self._zone = None
+            self._bad_zone = f"CRON_TZ={value} cannot be used: correct the zone of its schedule"
+            yield LeftOut(self._name, number, line, error.reason, error.hint or "correct it")
+
     def _schedule_problem(self, schedule: str) -> tuple[str, str] | None:
         if schedule.casefold() == "@reboot":
-            hint = "start it as a service (systemd), or run it by hand: schedctl run-now"
-            return "@reboot is no schedule: nothing says when it is due", hint
+            return None
         if schedule.startswith("@") and schedule.casefold() not in _AT_TIMES:
             return f"`{schedule}` is not known here", "write it with five fields"
         if "~" in schedule:

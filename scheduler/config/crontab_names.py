@@ -11,7 +11,23 @@ _SEPARATORS = frozenset(
 )
 _ACCESSORIES = frozenset(
     {"test", "[", "[[", "cd", "sleep", "true", "false", ":", "export", "source", ".", "umask", "exit", "echo"}
-    | {"printf", "set", "ulimit", "command", "type", "logger", "which", "read", "wait", "trap", "unset", "mkdir"}
+    | {
+        "printf",
+        "set",
+        "ulimit",
+        "command",
+        "type",
+        "logger",
+        "which",
+        "date",
+        "expr",
+        "hostname",
+        "read",
+        "wait",
+        "trap",
+        "unset",
+        "mkdir",
+    }
 )
 _WRAPPERS = {
     "sudo": ("ugCDhpRrTt", 0),
@@ -67,6 +83,8 @@ def _subject(command: str, depth: int) -> str | None:
         if not words:
             continue
         program = _base(words[0])
+        if program.startswith("-"):
+            continue  # what is left of a test, behind a $(…)
         if program in _ACCESSORIES:
             fallback = fallback or (program if program.isalnum() else None)
             continue

@@ -19,12 +19,13 @@ from scheduler.core.job import Job, Secret
 
 _HERE = "on this machine"
 _PLAIN_WORD = re.compile(r"\s*([A-Za-z0-9_./+%,:@-]+)(?=[\s;&|<>]|$)")
-_OF_THE_SHELL = re.compile(
+OF_THE_SHELL = re.compile(
     r"\.|:|\[|\[\[|alias|bg|bind|break|builtin|caller|case|cd|chdir|command|compgen|complete|continue|declare|dirs|disown"
     r"|do|done|echo|elif|else|enable|esac|eval|exec|exit|export|false|fc|fg|fi|for|function|getopts|hash|help|history|if"
     r"|in|jobs|kill|let|local|logout|mapfile|popd|printf|pushd|pwd|read|readarray|readonly|return|select|set|shift|shopt"
     r"|source|suspend|test|then|time|times|trap|true|type|typeset|ulimit|umask|unalias|unset|until|wait|while"
 )
+"""What a shell does itself, without a program."""
 _MISSING, _FILE, _PROGRAM, _FOLDER, _UNKNOWN = "missing", "file", "program", "folder", "unknown"
 
 
@@ -50,7 +51,9 @@ class Here:
         if kind not in ("command", "call"):
             return
         if child.user is not None and not self._knows_user(child.user):
-            yield Remark(("user",), "no-user", f"there is no user `{child.user}` {_HERE}", "create it, or correct it")
+            yield Remark(
+                ("user",), "no-user", f"there is no user `{child.user}` {_HERE}", "create it, or correct `user`"
+            )
         workdir = _join(self._folder, child.workdir or "")
         if child.workdir is not None and workdir is not None:
             found = self._kind(workdir)
@@ -67,7 +70,7 @@ class Here:
             word, path = command[0], ("command", 0)
         else:
             found = _PLAIN_WORD.match(command)
-            if found is None or _OF_THE_SHELL.fullmatch(found[1]):
+            if found is None or OF_THE_SHELL.fullmatch(found[1]):
                 return
             word = found[1]
         if "/" in word:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _TEXT = """\
 # yaml-language-server: $schema=./jobs.schema.json
-# (an editor that knows YAML schemas then helps with every key: schedctl schema > jobs.schema.json)
+# (with it editors help with every key; made anew by: schedctl schema > jobs.schema.json)
 #
 # After each change:  schedctl check   is it right?
 #                     schedctl diff    what would change?

@@ -72,6 +72,30 @@ def test_strict_makes_errors_of_warnings(schedctl: Typist) -> None:
     assert schedctl("check", "--strict").code == 1
 
 
+def test_a_warning_is_told_with_its_code_and_can_be_acknowledged(schedctl: Typist) -> None:
+    job = "  b: {schedule: '30 2 * * *', command: [echo]"
+    Path("jobs.yaml").write_text(f"{GOOD}{job}}}\n")
+    answer = schedctl("check", "--strict")
+    assert answer.code == 1
+    assert "acknowledge: [clock-change]" in answer.out
+    assert "✗ 2 jobs, 2 warnings (--strict: each is an error)" in answer.err
+    assert schedctl("check", "-o", "json").data["warnings"][0]["code"] == "clock-change"
+    Path("jobs.yaml").write_text(f"{GOOD}{job}, acknowledge: [clock-change]}}\n")
+    assert schedctl("check", "--strict").code == 0
+    assert ["acknowledge", "[clock-change]", "jobs.yaml:5"] in [
+        line.split() for line in schedctl("show", "b", "--file", "jobs.yaml").out.splitlines()
+    ]
+
+
+def test_a_file_for_another_machine(schedctl: Typist) -> None:
+    Path("jobs.yaml").write_text("jobs: {a: {command: [no-such-program], secrets: {X: {env: NOPE_NOT_SET}}}}\n")
+    answer = schedctl("check")
+    assert answer.code == 0
+    assert answer.out.count("on this machine") == 2
+    assert schedctl("check", "--strict").code == 1
+    assert schedctl("check", "--strict", "--elsewhere").code == 0
+
+
 def test_show_a_file(schedctl: Typist) -> None:
     Path("jobs.yaml").write_text(GOOD)
     answer = schedctl("show", "a", "--file", "jobs.yaml", "--no-defaults")
@@ -106,13 +130,18 @@ def test_diff_of_two_files(schedctl: Typist) -> None:
 
 def test_init_writes_a_file_that_is_good(schedctl: Typist) -> None:
     answer = schedctl("init", "--timezone", "Asia/Tokyo")
-    assert (answer.code, answer.out) == (0, "jobs.yaml\n")
+    assert (answer.code, answer.out) == (0, "jobs.yaml\njobs.schema.json\n")
     assert yaml.safe_load(Path("jobs.yaml").read_text())["defaults"]["timezone"] == "Asia/Tokyo"
-    assert schedctl("check").code == 0
+    assert "$schema=./jobs.schema.json" in Path("jobs.yaml").read_text().splitlines()[0]
+    assert Path("jobs.schema.json").read_text() == schedctl("schema").out
+    assert schedctl("check", "--strict").code == 0
     assert schedctl("init").code == 5
     assert schedctl("init", "missing/jobs.yaml").code == 1
     assert schedctl("init", "--timezone", "CST").code == 2
     assert "Europe/Paris" in schedctl("init", "-").out
+    Path("jobs.schema.json").write_text("mine")
+    assert schedctl("init", "other.yaml").out == "other.yaml\n"
+    assert Path("jobs.schema.json").read_text() == "mine"
 
 
 def test_schema(schedctl: Typist) -> None:
@@ -131,25 +160,60 @@ def test_import_crontab(schedctl: Typist) -> None:
     Path("tab").write_text(CRONTAB)
     answer = schedctl("import-crontab", "tab", "--timezone", "Europe/Paris")
     assert answer.code == 0
-    made = yaml.safe_load(answer.out)
-    (job,) = made["jobs"].values()
-    assert job["schedule"] == "5 4 * * *"
-    assert job["description"] == "Rotate the logs"
-    for word in ("tab:1", "tab:4", "@reboot", "The switch:"):
+    made = yaml.safe_load(answer.out)["jobs"]
+    assert made["rotate"]["schedule"] == "5 4 * * *"
+    assert made["rotate"]["description"] == "Rotate the logs"
+    assert "schedule" not in made["warm-up"]
+    for word in ("tab:1: MAILTO", "@reboot", "run-now warm-up", "The switch"):
         assert word in answer.err
     Path("jobs.yaml").write_text(answer.out)
     assert schedctl("check").code == 0
 
 
+def test_import_crontab_ends_with_1_when_lines_are_lost(schedctl: Typist) -> None:
+    Path("tab").write_text(CRONTAB + "61 * * * * bad\n")
+    answer = schedctl("import-crontab", "tab")
+    assert answer.code == 1
+    assert len(yaml.safe_load(answer.out)["jobs"]) == 2
+    assert "lost: tab:5: 61 * * * * bad" in answer.err
+    assert "✗ 1 line was lost" in answer.err
+    found = schedctl("import-crontab", "tab", "-o", "json")
+    assert found.code == 1
+    assert [(one["line"], one["lost"]) for one in found.data["left_out"]] == [(1, False), (5, True)]
+
+
 def test_import_crontab_reads_folders_and_stdin(schedctl: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("cron.d").mkdir()
     Path("cron.d/php").write_text("9 * * * * root /usr/bin/clean\n")
+    Path("cron.d/.placeholder").write_text("# made by a package\n")
     found: Any = schedctl("import-crontab", "--system", "cron.d", "-o", "json").data
     assert len(found["jobs"]) == 1
     assert "user: root" in found["yaml"]
+    assert found["left_out"] == []
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff * * * * x\n1 1 * * * y\n")))
     assert len(schedctl("import-crontab", "-", "-o", "name").out.split()) == 1
     assert schedctl("import-crontab", "nothing").code == 4
+
+
+def test_import_crontab_knows_where_lines_have_a_user(schedctl: Typist) -> None:
+    Path("etc").mkdir()
+    Path("etc/crontab").write_text("9 * * * * root /usr/bin/clean\n")
+    Path("tab").write_text("9 * * * * root /usr/bin/clean\n")
+    Path("mine").write_text("9 * * * * cd / && /usr/bin/clean\n")
+    assert "user: root" in schedctl("import-crontab", "etc/crontab").out
+    answer = schedctl("import-crontab", "tab")
+    assert (answer.code, answer.out) == (1, "")
+    assert "hint: add --system" in answer.err
+    answer = schedctl("import-crontab", "mine", "--system")
+    assert (answer.code, answer.out) == (1, "")
+    assert "hint: leave out --system" in answer.err
+
+
+def test_import_crontab_of_somebody_else(schedctl: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1 1 * * * /usr/bin/y\n")))
+    (job,) = yaml.safe_load(schedctl("import-crontab", "-", "--user", "nobody").out)["jobs"].values()
+    assert (job["user"], job["workdir"]) == ("nobody", "/")
+    assert schedctl("import-crontab", "-", "--user", "nobody", "--system").code == 2
 
 
 def test_explain(schedctl: Typist) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ def check(surface: Surface, file: str | None, strict: bool, elsewhere: bool) -> 
     }
     if surface.structured(data, [str(one) for one in report.errors]):
         return 0 if good else 1
+    flags = [*(["--strict"] if strict else []), *(["--elsewhere"] if elsewhere else [])]
+    again = shlex.join(["schedctl", "check", *([file] if file else []), *flags])
     for one in report.errors:
         surface.out(str(one))
     for one in report.warnings:
@@ -53,16 +56,16 @@ def check(surface: Surface, file: str | None, strict: bool, elsewhere: bool) -> 
     if report.configuration is None:
         count = len(report.errors)
         surface.say(f"✗ {counted(count, 'error')}. Nothing was changed.")
-        surface.then(f"correct {_place(report.errors[0])}, then schedctl check" + (f" {file}" if file else ""))
+        surface.then(f"correct {_place(report.errors[0])}, then {again}")
         return 1
     said = counted(len(report.configuration.jobs), "job")
     if report.warnings:
         said += ", " + counted(len(report.warnings), "warning") + ("" if good else " (--strict: each is an error)")
     surface.say(f"{'✓' if good else '✗'} {said}  (hash {report.configuration.hash[:12]})")
     if not good:
-        surface.then(f"correct {_place(report.warnings[0])}, or acknowledge it there, then schedctl check --strict")
+        surface.then(f"correct {_place(report.warnings[0])}, or acknowledge it in its job, then {again}")
         return 1
-    surface.then("schedctl diff" + (f" {file}" if file and Path(file).exists() else ""))
+    surface.then(shlex.join(["schedctl", "diff", *([file] if file and Path(file).exists() else [])]))
     return 0
 
 

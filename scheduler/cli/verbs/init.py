@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -16,7 +17,9 @@ from scheduler.core.zone import zone_of
 @click.argument("file", default="jobs.yaml")
 @click.option("--timezone", "--tz", "zone", metavar="ZONE", help="The zone of its jobs (default: yours).")
 def init(surface: Surface, file: str, zone: str | None) -> int:
-    """Writes a first FILE (default: jobs.yaml; - for stdout) with one job and examples. Never overwrites anything."""
+    """Writes a first FILE (default: jobs.yaml; - for stdout) with one job and examples, and beside it jobs.schema.json,
+    with which editors help. Never overwrites anything."""
+    from scheduler.config.schema import text as schema
     from scheduler.config.starter import starter
 
     zone = zone or surface.zone
@@ -28,14 +31,25 @@ def init(surface: Surface, file: str, zone: str | None) -> int:
     if file == "-":
         surface.out(text.rstrip("\n"))
         return 0
+    if not _write(Path(file), text):
+        raise Refused(f"{file} exists", hint=f"schedctl check {file}, or give another name")
+    beside = Path(file).with_name("jobs.schema.json")
+    made = [file, str(beside)] if _write(beside, schema()) else [file]
+    for name in made:
+        surface.out(name)
+    surface.say(f"wrote {' and '.join(made)} (times in {zone})")
+    quoted = shlex.quote(file)
+    surface.then(f"schedctl check {quoted}, then schedulerd --config {quoted}")
+    return 0
+
+
+def _write(path: Path, text: str) -> bool:
+    """Whether it was made; False if it exists."""
     try:
-        with Path(file).open("x", encoding="utf-8") as made:
+        with path.open("x", encoding="utf-8") as made:
             made.write(text)
     except FileExistsError:
-        raise Refused(f"{file} exists", hint=f"schedctl check {file}, or give another name") from None
+        return False
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be written: {error.strerror}", hint="give a place of yours") from None
-    surface.out(file)
-    surface.say(f"wrote {file} (times in {zone})")
-    surface.then(f"schedctl check {file}, then schedulerd --config {file}")
-    return 0
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}", hint="give a place of yours") from None
+    return True
