@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import Any
 
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput, StartError
+from scheduler.database_url import usable_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ SETTINGS = (
     Setting("DRAIN_TIMEOUT", "5m", "how long SIGTERM waits for running work"),
     Setting("LOG_FORMAT", "auto", "auto | console | json"),
 )
+
+_SECRET = frozenset(setting.name for setting in SETTINGS if setting.secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +74,21 @@ def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         for name in environ
         if name.startswith("SCHEDULER_") and name not in known
     )
-    state_dir = Path(values["STATE_DIR"] or default_state_dir(environ)).absolute()
+    state_dir = _state_dir(values["STATE_DIR"], environ, problems)
 
     def parsed(name: str, parse: Any, fallback: Any) -> Any:
         try:
             return parse(values[name])
         except (ValueError, InvalidInput) as error:
-            problems.append(f"SCHEDULER_{name}={values[name]!r}: {error}")
+            shown = "" if name in _SECRET else f"={values[name]!r}"
+            problems.append(f"SCHEDULER_{name}{shown}: {error}")
             return fallback
 
+    beside = f"sqlite:///{state_dir / 'scheduler.db'}"
     settings = Settings(
         config=Path(values["CONFIG"]),
         watch=parsed("WATCH", _switch, False),
-        database_url=values["DATABASE_URL"] or f"sqlite:///{state_dir / 'scheduler.db'}",
+        database_url=parsed("DATABASE_URL", lambda url: usable_url(url) if url else beside, ""),
         state_dir=state_dir,
         listen=parsed("LISTEN", _address, ("127.0.0.1", 0)),
         socket=Path(values["SOCKET"]) if values["SOCKET"] else state_dir / "schedctl.sock",
@@ -106,6 +112,14 @@ def default_state_dir(environ: Mapping[str, str]) -> str:
     return str(Path(base) / "schedulerd")
 
 
+def _state_dir(given: str, environ: Mapping[str, str], problems: list[str]) -> Path:
+    try:
+        return Path(given or default_state_dir(environ)).absolute()
+    except RuntimeError:
+        problems.append("SCHEDULER_STATE_DIR: this user has no home directory; name a directory that it can write")
+        return Path("/nonexistent")
+
+
 def _lookup(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], problems: list[str]) -> str:
     flag = flags.get(setting.name)
     if flag is not None:
@@ -113,12 +127,22 @@ def _lookup(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[
     name = f"SCHEDULER_{setting.name}"
     file = environ.get(f"{name}_FILE") if setting.secret else None
     if file is not None:
-        try:
-            return Path(file).read_text().strip()
-        except OSError as error:
-            problems.append(f"{name}_FILE={file}: cannot be read: {error.strerror}")
-            return ""
+        return _read(f"{name}_FILE", file, problems)
     return environ.get(name, setting.default)
+
+
+def _read(name: str, file: str, problems: list[str]) -> str:
+    try:
+        text = Path(file).read_text("utf-8").strip()
+    except OSError as error:
+        problems.append(f"{name}={file}: cannot be read: {error.strerror}")
+    except ValueError:
+        problems.append(f"{name}={file}: is no UTF-8 text")
+    else:
+        if not text:
+            problems.append(f"{name}={file}: is empty")
+        return text
+    return ""
 
 
 def _switch(text: str) -> bool:
@@ -142,10 +166,9 @@ def _lease(text: str) -> timedelta:
 
 
 def _slots(text: str) -> int:
-    slots = int(text)
-    if not 1 <= slots <= 4096:
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= 4096:
         raise ValueError("write a number from 1 to 4096")
-    return slots
+    return int(text)
 
 
 def _log_format(text: str) -> str:
