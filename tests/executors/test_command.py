@@ -181,7 +181,16 @@ def test_limits_hold(bench: Bench) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_another_user_can_use_its_files_and_no_others(bench: Bench) -> None:
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_another_user_can_use_its_files_and_no_others(bench: Bench, umask: int) -> None:
+    former = os.umask(umask)
+    try:
+        _as_another_user(bench)
+    finally:
+        os.umask(former)
+
+
+def _as_another_user(bench: Bench) -> None:
     for directory in (bench.state, *bench.state.parents):
         if str(directory).startswith("/tmp/") and not directory.stat().st_mode & 0o001:
             directory.chmod(0o711)

@@ -169,12 +169,9 @@ class Workspaces:
 
 
 def _make(directory: Path, mode: int) -> None:
-    try:
+    with contextlib.suppress(FileExistsError):
         os.mkdir(directory, mode)
-    except FileExistsError:
-        # A job with a user of its own must be able to pass through where others need not.
-        if mode & 0o011 and not directory.stat().st_mode & 0o011:
-            os.chmod(directory, mode)
+    _open_up(directory, mode)
 
 
 def _make_anew(directory: Path, mode: int) -> None:
@@ -183,6 +180,13 @@ def _make_anew(directory: Path, mode: int) -> None:
     except FileExistsError:
         shutil.rmtree(directory)
         os.mkdir(directory, mode)
+    _open_up(directory, mode)
+
+
+def _open_up(directory: Path, mode: int) -> None:
+    """A job with a user of its own must be able to pass through where others need not, whatever the umask says."""
+    if mode & 0o011 and not directory.stat().st_mode & 0o011:
+        os.chmod(directory, mode)
 
 
 def _names(directory: Path) -> list[str]:
