@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from scheduler.cli.daemon import part
+from scheduler.cli.progress import ProgressLine
 from scheduler.cli.surface import Surface
 from scheduler.cli.words import waits
 from scheduler.core.errors import Unavailable
@@ -21,31 +22,49 @@ class WaitedTooLong(Exception):
     """The time that somebody wanted to wait is over; the run goes on."""
 
 
-def follow(surface: Surface, run: str, *, attempt: int | None = None, deadline: float | None = None) -> dict[str, Any]:
+def follow(
+    surface: Surface,
+    run: str,
+    *,
+    attempt: int | None = None,
+    deadline: float | None = None,
+    tail: int | None = None,
+) -> dict[str, Any]:
     """Copies what the run prints to stdout until its status is final, through all attempts; the run as it is then.
 
-    With `attempt`: until that one is over. `deadline`: monotonic seconds, WaitedTooLong after it."""
-    watched = _Watched(surface, run, attempt)
-    while True:
-        printed = watched.copy()
-        if watched.attempt_over:
-            seen = watched.look()
-            if attempt is None and seen["attempt"] > watched.attempt:
-                watched.begin(seen["attempt"])
-                continue
-            if attempt is not None or seen["status"] in FINAL:
-                surface.end_line(watched.last)
-                return seen
-            watched.tell(seen)
-        if deadline is not None and time.monotonic() >= deadline:
-            raise WaitedTooLong
-        if not printed:
-            time.sleep(PAUSE)
+    With `attempt`: until that one is over. `deadline`: monotonic seconds, WaitedTooLong after it. `tail`: only so many
+    lines of what it has printed so far. On a terminal a line at the bottom says how far the run is."""
+    watched = _Watched(surface, run, attempt, tail)
+    try:
+        while True:
+            printed = watched.copy()
+            if watched.attempt_over:
+                seen = watched.look()
+                if attempt is None and seen["attempt"] > watched.attempt:
+                    watched.begin(seen["attempt"])
+                    continue
+                if attempt is not None or seen["status"] in FINAL:
+                    watched.progress.clear()
+                    surface.end_line(watched.last)
+                    return seen
+                watched.tell(seen)
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WaitedTooLong
+            if not printed:
+                watched.draw()
+                time.sleep(PAUSE)
+    finally:
+        watched.progress.clear()
+
+
+def last_lines(text: bytes, count: int | None) -> bytes:
+    """The last `count` lines (None: all)."""
+    return text if count is None else b"".join(text.splitlines(keepends=True)[-count:] if count else [])
 
 
 def wait(surface: Surface, run: str, deadline: float | None = None) -> dict[str, Any]:
     """The run once its status is final, without showing what it prints."""
-    watched = _Watched(surface, run, None)
+    watched = _Watched(surface, run)
     while True:
         left = 30.0 if deadline is None else min(30.0, deadline - time.monotonic())
         seen = watched.look(wait=max(1, round(left)))
@@ -59,8 +78,10 @@ class _Watched:
     """A run and how much of its output was shown. A daemon that is away is waited for: the run goes on, and so does
     whoever watches it."""
 
-    def __init__(self, surface: Surface, run: str, attempt: int | None) -> None:
+    def __init__(self, surface: Surface, run: str, attempt: int | None = None, tail: int | None = None) -> None:
         self._surface = surface
+        self._tail = tail
+        self.progress = ProgressLine(surface, run)
         self._path = f"/v1/runs/{part(run)}"
         self._offset = 0
         self._told = ""
@@ -72,8 +93,13 @@ class _Watched:
     def begin(self, attempt: int) -> None:
         """Goes on with the output of another attempt."""
         if self.attempt_over and self._offset:
-            self._surface.say(f"— attempt {attempt} —")
+            self._say(f"— attempt {attempt} —")
         self.attempt, self._offset = attempt, 0
+
+    def draw(self) -> None:
+        """Says how far it is, unless that would stand in a line that the run has begun."""
+        if self.last in (b"", b"\n"):
+            self.progress.draw()
 
     def copy(self) -> bool:
         """Writes what came since the last time; whether there was anything."""
@@ -88,6 +114,8 @@ class _Watched:
         self._offset = int(headers["Schedctl-Offset"])
         self.attempt_over = headers["Schedctl-Complete"] == "true"
         if body:
+            body, self._tail = last_lines(body, self._tail), None
+            self.progress.clear()
             self._surface.raw(body)
             self.last = body[-1:]
         return bool(body)
@@ -110,7 +138,7 @@ class _Watched:
             return
         word = seen["waits_for"] or "ready"
         if self._told == f"{word}?":
-            self._surface.say(f"{seen['short_id']}: {waits(seen, self._surface.now())}")
+            self._say(f"{seen['short_id']}: {waits(seen, self._surface.now())}")
             self._told = word
         elif self._told != word:
             self._told = f"{word}?"
@@ -119,6 +147,10 @@ class _Watched:
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
-            self._surface.say(f"schedctl: {error.reason}; trying again")
+            self._say(f"schedctl: {error.reason}; trying again")
         if now - self._away_since > PATIENCE:
             raise error
+
+    def _say(self, text: str) -> None:
+        self.progress.clear()
+        self._surface.say(text)

@@ -204,7 +204,7 @@ def main() -> None:
             raise
         Surface().say(
             f"schedctl: internal error: {type(error).__name__}: {error}\n"
-            "hint: please report it, with what SCHEDCTL_DEBUG=1 shows"
+            "hint: restart a daemon of another release; else please report it, with what SCHEDCTL_DEBUG=1 shows"
         )
         code = BAD
     sys.exit(code)

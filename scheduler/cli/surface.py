@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ import click
 from scheduler.cli.daemon import Daemon
 from scheduler.cli.table import Column, table
 from scheduler.cli.text import visible, visible_json
-from scheduler.cli.times import local_zone
+from scheduler.cli.times import at, both, local_zone
 from scheduler.streams import tell
 
 FORMATS = ("table", "json", "yaml", "name")
@@ -83,6 +82,13 @@ class Surface:
     @property
     def colors(self) -> bool:
         return not self.no_color and sys.stdout.isatty()
+
+    def when(self, text: str | None, zone: str | None = None) -> str:
+        """An instant of the daemon's JSON in this person's zone, and how far it is: `Mon 08:00 Europe/Paris (in 2h)`;
+        `-` for none. Where it is the clock of another `zone` that counts, that comes first."""
+        if text is None or zone in (None, self.zone):
+            return both(text, self.zone, self.now())
+        return f"{at(text, zone, self.now())} = {both(text, self.zone, self.now())}"
 
     def out(self, text: str = "") -> None:
         shown = self._safe(text)
@@ -153,11 +159,6 @@ class Surface:
         if not self.colors or "\x1b" not in text:
             return visible(text)
         return "".join(one if _COLOR_CODE.fullmatch(one) else visible(one) for one in _COLOR_CODE.split(text))
-
-
-def command_line(*arguments: str) -> str:
-    """`schedctl` with these arguments, quoted for a shell."""
-    return shlex.join(["schedctl", *arguments])
 
 
 _CALM = frozenset({"ok", "COMPLETED"})

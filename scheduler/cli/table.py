@@ -4,34 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from scheduler.cli.text import clip, pad, plain, width
+from scheduler.cli.text import broken, clip, pad, plain, width
 
 GAP = 2
+CAP = 60
+"""Columns to which cells are padded where nothing limits the width: a longer cell moves only what follows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """`least`: how narrow it may become before others are left out; None: never narrower than its content. `spare`:
-    left out when the table does not fit, the highest number first; 0: never."""
+    left out when the table does not fit, the highest number first; 0: never. `wrap`: what does not fit goes on in a
+    further line instead of being cut."""
 
     title: str
     least: int | None = None
     spare: int = 0
+    wrap: bool = False
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], total: int | None) -> list[str]:
-    """Header and rows as lines of at most `total` columns (None: as wide as the content)."""
+    """Header and rows as lines of at most `total` columns; a row with a wrapped cell is several of them, joined by line
+    ends. None: nothing is cut or wrapped."""
     cells = [[plain(cell) for cell in row] for row in rows]
     shown = list(range(len(columns)))
     widths = [
         max([width(columns[index].title), *(width(row[index]) for row in cells)]) for index in range(len(columns))
     ]
-    if total is not None:
-        shown, widths = _fit(columns, widths, shown, total)
-    lines = [_line([columns[index].title for index in shown], [widths[index] for index in shown])]
-    lines += [_line([row[index] for index in shown], [widths[index] for index in shown]) for row in cells]
-    return lines
+    if total is None:
+        return [_padded(row, widths) for row in [[column.title for column in columns], *cells]]
+    shown, widths = _fit(columns, widths, shown, total)
+    chosen = [columns[index] for index in shown]
+    sizes = [widths[index] for index in shown]
+    lines = [_line([column.title for column in chosen], sizes)]
+    return lines + [_wrapped(chosen, [row[index] for index in shown], sizes) for row in cells]
 
 
 def _fit(columns: Sequence[Column], widths: list[int], shown: list[int], total: int) -> tuple[list[int], list[int]]:
@@ -55,6 +63,19 @@ def _sum(widths: Sequence[int], shown: Sequence[int]) -> int:
     return sum(widths[index] for index in shown) + GAP * (len(shown) - 1)
 
 
+def _wrapped(columns: Sequence[Column], cells: Sequence[str], sizes: Sequence[int]) -> str:
+    parts = [
+        broken(cell, size) if column.wrap and width(cell) > size else [cell]
+        for column, cell, size in zip(columns, cells, sizes, strict=True)
+    ]
+    return "\n".join(_line(line, sizes) for line in zip_longest(*parts, fillvalue=""))
+
+
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     gap = " " * GAP
     return gap.join(pad(clip(cell, size), size) for cell, size in zip(cells, widths, strict=True)).rstrip()
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    gap = " " * GAP
+    return gap.join(pad(cell, min(size, CAP)) for cell, size in zip(cells, widths, strict=True)).rstrip()

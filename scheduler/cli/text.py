@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from unicodedata import category, combining, east_asian_width
 
@@ -14,9 +15,14 @@ def width(text: str) -> int:
     return sum(_columns(character) for character in text)
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 job`, `2 jobs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 job`, `2 jobs`, `2 processes` (where the plural is not simply an s more)."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def command_line(*arguments: str) -> str:
+    """`schedctl` with these arguments, quoted for a shell."""
+    return shlex.join(["schedctl", *arguments])
 
 
 def clip(text: str, columns: int) -> str:
@@ -30,6 +36,32 @@ def clip(text: str, columns: int) -> str:
             break
         taken.append(character)
     return "".join(taken) + "…" if columns > 0 else ""
+
+
+def broken(text: str, columns: int) -> list[str]:
+    """`text` in lines of at most `columns` (at least 2), broken between words where that is possible, else inside
+    them; nothing is left out but the blanks at which it is broken."""
+    lines = [""]
+    for word in text.split(" "):
+        candidate = f"{lines[-1]} {word}" if lines[-1] else word
+        if width(candidate) <= columns:
+            lines[-1] = candidate
+            continue
+        pieces = _pieces(word, columns)
+        lines = [*lines, *pieces] if lines[-1] else [*lines[:-1], *pieces]
+    return lines
+
+
+def _pieces(word: str, columns: int) -> list[str]:
+    pieces, used = [""], 0
+    for character in word:
+        size = _columns(character)
+        if used + size > columns:
+            pieces.append("")
+            used = 0
+        pieces[-1] += character
+        used += size
+    return pieces
 
 
 def pad(text: str, columns: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from scheduler.core.durations import format_duration
@@ -49,6 +50,25 @@ def absolute(
     days = (local.date() - now.astimezone(zone).date()).days
     day = _WEEKDAYS[local.weekday()] if -6 <= days <= 6 else f"{local:%Y-%m-%d}"
     return f"{day} {clock} {name}" if with_zone else f"{day} {clock}"
+
+
+def at(text: str, zone_name: str | None, now: datetime, *, with_zone: bool = True, seconds: bool = False) -> str:
+    """`absolute` of an instant out of the daemon's JSON."""
+    instant = read(text)
+    assert instant is not None
+    return absolute(instant, zone_name, now, with_zone=with_zone, seconds=seconds)
+
+
+def span(first: str, last: str, zone_name: str | None, now: datetime) -> str:
+    """`Mon 02:00 to 02:11`: the day of the end only if it is another one."""
+    start, end = (at(one, zone_name, now, with_zone=False) for one in (first, last))
+    same = start.rpartition(" ")[0] == end.rpartition(" ")[0]
+    return f"{start} to {end.rpartition(' ')[2] if same else end}"
+
+
+def has_seconds(texts: Iterable[str | None]) -> bool:
+    """Whether any of these instants lies between two minutes."""
+    return any(text is not None and not text.endswith(":00Z") for text in texts)
 
 
 def both(text: str | None, zone_name: str | None, now: datetime) -> str:

@@ -6,9 +6,12 @@ import signal
 from datetime import datetime
 from typing import Any
 
-from scheduler.cli.times import absolute, ago, read, took
+from scheduler.cli.times import ago, at, both, read, span, took
 
 Shown = dict[str, Any]
+
+PAYLOAD_OF_CANCELED = "its payload stays with it; a canceled run is no dead letter"
+_LOCK = "lock: another job held it until the next occurrence came"
 
 _BY_CAUSE = {
     "schedule": "schedule",
@@ -24,20 +27,30 @@ _BY_CAUSE = {
 
 
 def result_of(run: Shown, now: datetime) -> str:
-    """How it ended, or what it does now: `ok`, `exit 1`, `killed (SIGKILL)`, `running 40 %`, `waits for lock x`."""
-    status, reason = run["status"], run["reason"]
+    """How it ended, or what it does now: `ok`, `exit 1`, `killed (SIGKILL)`, `running 40 %`, `waits for lock x`,
+    `canceled by ana: wrong month`."""
+    status = run["status"]
     if status == "COMPLETED":
         return "ok"
     if status == "RUNNING":
         progress = run.get("progress")
-        return "running" if progress is None else f"running {progress:.0f} %"
+        words = "running" if progress is None else f"running {progress:.0f} %"
+        return f"{words}, asked to end: {run['cancel']}" if run.get("cancel") else words
     if status == "PENDING":
         return waits(run, now)
     if status == "CANCELED":
-        return "canceled"
+        return str(run.get("cancel") or "canceled")
     if status == "SKIPPED":
-        return f"skipped: {reason}"
+        return _LOCK if run["reason"] == "lock" else f"skipped: {run['reason']}"
     return failure(run)
+
+
+def brief_result_of(run: Shown, now: datetime) -> str:
+    """The same where there is no room for words of people."""
+    words = {"CANCELED": "canceled", "SKIPPED": f"skipped: {run['reason']}"}
+    if run["status"] == "RUNNING" and run["cancel"]:
+        return "running, asked to end"
+    return words.get(run["status"]) or result_of(run, now)
 
 
 def fate_of(run: Shown, now: datetime) -> str:
@@ -92,21 +105,41 @@ def cause_of(entry: Shown) -> str:
     return words
 
 
-def skip_of(skip: Shown, zone: str | None, now: datetime) -> str:
-    """`skipped 12×: overlap (02:00 … 02:11)`."""
-    first, last = read(skip["first"]), read(skip["last"])
-    assert first is not None
-    assert last is not None
-    times = f"skipped {skip['count']}×" if skip["count"] > 1 else "skipped"
-    text = f"{times}: {skip['reason']}"
-    if skip.get("detail"):
-        text += f" ({skip['detail']})"
+def skip_of(skip: Shown, zone: str, now: datetime) -> str:
+    """Why instants did not run, what counts most first: `overlap 12×: run 3f2a91c0 is still running, Mon 02:00 to
+    Mon 02:11`."""
+    text = f"{skip['reason']} {skip['count']}×" if skip["count"] > 1 else str(skip["reason"])
+    reasons = [skip["detail"]] if skip["detail"] else []
+    blocker = (skip["blocked_by"] or "")[-8:]
+    if blocker and blocker not in skip["detail"]:
+        reasons.append(f"blocked by run {blocker}")
+    if skip.get("no_daemon"):
+        reasons.append(no_daemon(skip["no_daemon"], zone, now))
+    if reasons:
+        text += f": {'; '.join(reasons)}"
     if skip["count"] > 1:
-        text += f", {absolute(first, zone, now, with_zone=False)} to {absolute(last, zone, now, with_zone=False)}"
-    blocker = (skip.get("blocked_by") or "")[-8:]
-    if blocker and blocker not in text:
-        text += f", blocked by {blocker}"
+        text += f", {span(skip['first'], skip['last'], zone, now)}"
     return text
+
+
+def no_daemon(gap: Shown, zone: str, now: datetime) -> str:
+    """`no daemon ran from Mon 02:00 to Mon 03:00`."""
+    if gap["from"] is None:
+        return f"no daemon ran before {at(gap['until'], zone, now, with_zone=False)}"
+    return f"no daemon ran from {span(gap['from'], gap['until'], zone, now)}"
+
+
+def dead_letter(run: Shown) -> str | None:
+    """What becomes of the payload of a run that is over and did not complete; None if it carried none."""
+    if not run["has_payload"]:
+        return None
+    if run["status"] == "CANCELED":
+        return PAYLOAD_OF_CANCELED
+    return (
+        "it carried a payload and is a dead letter until it is retried or discarded"
+        if run["status"] == "FAILED"
+        else None
+    )
 
 
 def run_took(run: Shown, now: datetime) -> str:
@@ -121,10 +154,8 @@ def run_took(run: Shown, now: datetime) -> str:
 
 def pause_of(pause: Shown, zone: str | None, now: datetime) -> str:
     """`paused until Mon 08:00 Europe/Paris (in 2d) by ana: "CDN move"`."""
-    until = read(pause["until"])
-    text = "paused until somebody resumes it" if until is None else f"paused until {absolute(until, zone, now)}"
-    if until is not None:
-        text += f" ({ago(pause['until'], now)})"
+    end = "somebody resumes it" if pause["until"] is None else both(pause["until"], zone, now)
+    text = f"paused until {end}"
     if pause["author"]:
         text += f" by {pause['author']}"
     if pause["reason"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import io
 import threading
 from pathlib import Path
@@ -152,7 +153,8 @@ def test_cancel_and_retry(served: Served, capsys: Captured) -> None:
     served.schedctl("run-now", "ticket")
     capsys.readouterr()
     assert served.schedctl("cancel", "ticket", "--reason", "wrong") == 0
-    assert capsys.readouterr().out.endswith(": canceled\n")
+    who = getpass.getuser()
+    assert capsys.readouterr().out.endswith(f": canceled by {who}: wrong\n")
     assert served.schedctl("cancel", "ticket") == 5
     capsys.readouterr()
     assert served.schedctl("retry", "ticket") == 0
@@ -223,7 +225,7 @@ def test_removing_a_job_with_waiting_payloads_needs_a_word(served: Served, capsy
     capsys.readouterr()
     assert served.schedctl("diff") == 1
     out, err = capsys.readouterr()
-    assert "1 with a payload (would become dead letters)" in out
+    assert "1 run with a payload (would become dead letters)" in out
     assert err.splitlines()[-1].endswith(" --drop-pending")
     assert served.schedctl("reload") == 5
     assert served.schedctl("reload", "--drop-pending") == 0

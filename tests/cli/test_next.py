@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -206,11 +207,41 @@ def test_never_a_traceback(schedctl: Typist, cron: str, start: str) -> None:
 def test_the_table_names_zone_and_what_to_type_next(schedctl: Typist) -> None:
     answer = schedctl("next", "--cron", "15 2 * * *", "--tz", "America/New_York", "--from", "2026-03-08", "-n", "1")
     assert answer.out.splitlines() == [
-        "TIME (America/New_York)     UTC           LEFT      NOTE",
-        "Sun 2026-03-08 03:00 -0400  03-08 07:00Z  in 5d23h  clocks go forward: 02:15 does not exist, "
+        "TIME (America/New_York)  TIME (UTC)  LEFT      NOTE",
+        "Sun 03:00                Sun 07:00   in 5d23h  clocks go forward: 02:15 does not exist, "
         "runs right after the gap",
     ]
-    assert answer.err == 'next: schedctl explain "15 2 * * *" --timezone America/New_York\n'
+    assert answer.err == "next: schedctl explain --timezone America/New_York '15 2 * * *'\n"
+
+
+def test_what_is_to_type_next_means_the_same_schedule(schedctl: Typist) -> None:
+    arguments = ("--cron", "H 3 * * *", "--cron", "0 0 13 * 5", "--tz", "UTC", "--day-match", "and", "--name", "a b")
+    said = schedctl("next", *arguments).err.splitlines()[-1].removeprefix("next: ")
+    assert said == "schedctl explain --timezone UTC --day-match and --name 'a b' 'H 3 * * *' '0 0 13 * 5'"
+    explained = schedctl(*shlex.split(said)[1:])
+    again = schedctl(*shlex.split(explained.err.splitlines()[-1])[2:], "-n", "3", "-o", "name").out
+    assert again == schedctl("next", *arguments, "-n", "3", "-o", "name").out
+
+
+@pytest.mark.parametrize("option", ["--day-match=and", "--name=a"])
+def test_options_of_an_expression_are_refused_for_a_job(schedctl: Typist, option: str) -> None:
+    answer = schedctl("next", "a", option)
+    assert answer.code == 2
+    assert f"{option.partition('=')[0]} belongs to --cron" in answer.err
+
+
+@pytest.mark.parametrize("cron", ["H 3 * * *", "h(0-9) 3 * * *"])
+def test_h_needs_a_name_and_says_how_to_give_it(schedctl: Typist, cron: str) -> None:
+    for arguments in (("next", "--cron", cron), ("explain", cron)):
+        answer = schedctl(*arguments, "--tz", "UTC")
+        assert answer.code == 1
+        assert answer.err.endswith("hint: say whose times are meant: --name JOB\n")
+        assert schedctl(*arguments, "--tz", "UTC", "--name", "a").code == 0
+
+
+def test_other_mistakes_keep_their_hints(schedctl: Typist) -> None:
+    assert "--name" not in schedctl("next", "--cron", "H 99 * * *", "--name", "a").err
+    assert "--name" not in schedctl("next", "--cron", "@hourly x").err
 
 
 def test_the_zone_is_that_of_the_machine(schedctl: Typist, monkeypatch: pytest.MonkeyPatch) -> None:

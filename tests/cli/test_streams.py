@@ -98,9 +98,9 @@ def test_a_daemon_without_streams_works(tmp_path: Path) -> None:
             preexec_fn=lambda: os.closerange(0, 3),
         )
         try:
-            until(lambda: place.exists() or daemon.poll() is not None, 30)
-            code, out, _ = shell(f"{SCHEDCTL} run-now a --wait", tmp_path, SCHEDULER_SOCKET=str(place))
-            assert (code, out) == (0, "hello\n")
+            until(lambda: shell(f"{SCHEDCTL} list", tmp_path, SCHEDULER_SOCKET=str(place))[0] != 3, 30)
+            code, out, err = shell(f"{SCHEDCTL} run-now a --wait", tmp_path, SCHEDULER_SOCKET=str(place))
+            assert (code, out) == (0, "hello\n"), err
             assert {os.readlink(f"/proc/{daemon.pid}/fd/{number}") for number in range(3)} == {"/dev/null"}
         finally:
             daemon.terminate()

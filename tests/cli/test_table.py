@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.cli.sheet import written
 from scheduler.cli.table import Column, table
-from scheduler.cli.text import clip, pad, plain, visible, visible_json, width
+from scheduler.cli.text import broken, clip, pad, plain, visible, visible_json, width
 from scheduler.cli.verbs.db import size
-from scheduler.cli.verbs.describe import fold, written
 
 COLUMNS = [Column("NAME", 4), Column("ID"), Column("TEXT", 6), Column("EXTRA", spare=1)]
 ROWS = [["每周报告", "1", "a long text that tells a story", "x"], ["plain", "22", "short", "yy"]]
@@ -75,9 +75,34 @@ def test_values_as_a_file_has_them(value: object, text: str) -> None:
     assert written(value) == text
 
 
-def test_folding() -> None:
-    assert fold("a bb ccc dddd", 6) == ["a bb", "ccc", "dddd"]
-    assert fold("waytoolongword x", 5) == ["waytoolongword", "x"]
+def test_breaking_into_lines() -> None:
+    assert broken("a bb ccc dddd", 6) == ["a bb", "ccc", "dddd"]
+    assert broken("waytoolongword x", 5) == ["wayto", "olong", "word", "x"]
+    assert broken("x waytoolong", 5) == ["x", "wayto", "olong"]
+    assert broken("", 5) == [""]
+
+
+@given(st.text(max_size=80), st.integers(2, 30))
+def test_nothing_is_lost_by_breaking(text: str, columns: int) -> None:
+    lines = broken(plain(text), columns)
+    assert max(map(width, lines)) <= columns
+    assert "".join(lines).replace(" ", "") == plain(text).replace(" ", "")
+
+
+def test_a_wrapped_cell_goes_on_in_further_lines() -> None:
+    columns = [Column("KEY"), Column("VALUE", 6, wrap=True), Column("WHERE")]
+    rows = [["command", "one two three", "a:1"], ["x", "y", "b:2"]]
+    assert table(columns, rows, 24) == [
+        "KEY      VALUE     WHERE",
+        "command  one two   a:1\n         three",
+        "x        y         b:2",
+    ]
+    assert "one two three" in table(columns, rows, None)[1]
+
+
+def test_a_long_cell_moves_only_its_own_line_where_nothing_limits_the_width() -> None:
+    lines = table([Column("A"), Column("B")], [["x" * 100, "1"], ["y", "2"]], None)
+    assert lines == ["A" + " " * 61 + "B", "x" * 100 + "  1", "y" + " " * 61 + "2"]
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 50, "1024.0 TiB")])

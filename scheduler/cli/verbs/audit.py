@@ -6,11 +6,14 @@ from typing import Any
 
 import click
 
+from scheduler.cli.complete import complete_job
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
-from scheduler.cli.times import absolute, read, typed_past
+from scheduler.cli.text import command_line
+from scheduler.cli.times import absolute, typed_past
 from scheduler.cli.verb import verb
 from scheduler.core.errors import InvalidInput
+from scheduler.core.instants import relative
 from scheduler.core.stamp import to_text
 
 Shown = dict[str, Any]
@@ -21,16 +24,13 @@ LONG = 300.0
 
 @verb("schedctl audit", "schedctl audit --since 7d", "schedctl audit --since 30d --job weekly-report")
 @click.option("--since", metavar="INSTANT", help="From when (default: 24h ago): 7d, yesterday, 2026-11-01.")
-@click.option("--job", metavar="JOB", help="Only this job.")
+@click.option("--job", metavar="JOB", shell_complete=complete_job, help="Only this job.")
 @click.option("--all", "everything", is_flag=True, help="Also jobs of which nothing was expected.")
 def audit(surface: Surface, since: str | None, job: str | None, everything: bool) -> int:
     """Recomputes which instants were due, and finds each in the ledger: it ran, or was skipped for a reason.
 
     Exit 1 if anything is unaccounted for."""
-    try:
-        start = None if since is None else to_text(typed_past(since, surface.now(), surface.zone))
-    except InvalidInput as error:
-        raise click.UsageError(str(error)) from None
+    start = None if since is None else _start(surface, since)
     report = surface.daemon.get("/v1/audit", {"since": start, "job": job}, timeout=LONG)
     code = 0 if report["clean"] else 1
     if surface.structured(report, [one["job"] for one in report["jobs"] if not one["clean"]]):
@@ -42,8 +42,22 @@ def audit(surface: Surface, since: str | None, job: str | None, everything: bool
     _details(surface, report)
     surface.say(_sum(surface, report))
     wrong = next((one["job"] for one in report["jobs"] if not one["clean"]), None)
-    surface.then(f"schedctl runs {wrong}" if wrong else "schedctl status")
+    surface.then(command_line("runs", wrong) if wrong else command_line("status"))
     return code
+
+
+def _start(surface: Surface, since: str) -> str:
+    now = surface.now()
+    try:
+        start = typed_past(since, now, surface.zone)
+    except InvalidInput as error:
+        raise click.UsageError(str(error)) from None
+    if start >= now:
+        raise click.UsageError(
+            f"--since {since} is {relative(start, now=now)}: what is still to come cannot be audited; "
+            f"write how long ago (7d), or an instant before {absolute(now, surface.zone, now)}"
+        )
+    return to_text(start)
 
 
 def _row(one: Shown) -> list[str]:
@@ -58,7 +72,7 @@ def _details(surface: Surface, report: Shown) -> None:
             ("twice, or not in the schedule", one["surplus"]),
         ):
             for instant in instants:
-                surface.out(f"{one['job']}: {instant} {word}")
+                surface.out(f"{one['job']}: {surface.when(instant)} {word}")
         for reason in one["not_recomputable"]:
             surface.say(f"{one['job']}: not recomputable: {reason}")
 
@@ -68,9 +82,6 @@ def _sum(surface: Surface, report: Shown) -> str:
     ran = sum(one["ran"] for one in report["jobs"])
     skipped = sum(sum(one["skipped"].values()) for one in report["jobs"])
     missing = sum(one["unaccounted_count"] for one in report["jobs"])
-    since, until = read(report["since"]), read(report["until"])
-    assert since is not None
-    assert until is not None
-    period = f"{absolute(since, surface.zone, surface.now())} to {absolute(until, surface.zone, surface.now())}"
+    period = f"{surface.when(report['since'])} to {surface.when(report['until'])}"
     mark = "✓" if report["clean"] else "✗"
     return f"{mark} {period}: {expected} expected = {ran} ran + {skipped} skipped + {missing} unaccounted"

@@ -6,36 +6,48 @@ from typing import Any
 
 import click
 
+from scheduler.cli.complete import complete_job
 from scheduler.cli.daemon import part
+from scheduler.cli.run_view import named_run, show_run
+from scheduler.cli.sheet import digest, line, written
 from scheduler.cli.surface import Surface
-from scheduler.cli.text import width
-from scheduler.cli.times import both, zone_or_utc
+from scheduler.cli.table import Column
+from scheduler.cli.text import command_line, counted, width
+from scheduler.cli.times import took
 from scheduler.cli.verb import verb
 from scheduler.cli.verbs.next_times import time_rows
 from scheduler.cli.verbs.runs import show as show_runs
 from scheduler.cli.words import pause_of, result_of, skip_of
+from scheduler.core.errors import NotFound
 
 Shown = dict[str, Any]
 
 ACTIONS = ("command", "http", "call", "compensate")
-LABEL = 14
-"""Columns of the labels on the left."""
 
 
-@verb("schedctl describe weekly-report", "schedctl describe weekly-report -o yaml")
-@click.argument("job")
+@verb("schedctl describe weekly-report", "schedctl describe weekly-report -o yaml", "schedctl describe 3f2a91c0")
+@click.argument("job", shell_complete=complete_job)
 @click.option("-n", "--next", "following", type=click.IntRange(0, 100), default=5, help="Coming times (default: 5).")
 @click.option("--runs", "recent", type=click.IntRange(0, 100), default=5, help="Last runs (default: 5).")
 def describe(surface: Surface, job: str, following: int, recent: int) -> int:
-    """Shows JOB: state, schedule in words, coming times, deadline, last runs, and its definition with its policies."""
-    found = surface.daemon.get(f"/v1/jobs/{part(job)}", {"next": following, "runs": recent})["job"]
+    """Shows JOB: state, schedule in words, coming times, deadline, last runs and last result, and its definition with
+    its policies. Given a run's id, or the end of one, it shows that run."""
+    try:
+        found = surface.daemon.get(f"/v1/jobs/{part(job)}", {"next": following, "runs": recent})["job"]
+    except NotFound:
+        run = named_run(surface, job)
+        if run is None:
+            raise
+        return show_run(surface, run)
     if surface.structured(found, [found["name"]]):
         return 0
     _head(surface, found)
     _times(surface, found)
     if found["recent"]:
         surface.out("\nLast runs")
-        show_runs(surface, found["recent"], with_job=False, zone=found["timezone"])
+        show_runs(surface, found["recent"], with_job=False)
+    _result(surface, found["last_result"])
+    _habits(surface, found)
     _definition(surface, found["definition"])
     surface.then(_next(found))
     return 0
@@ -43,34 +55,33 @@ def describe(surface: Surface, job: str, following: int, recent: int) -> int:
 
 def _head(surface: Surface, job: Shown) -> None:
     now, zone = surface.now(), job["timezone"]
-    surface.out(job["name"] + (f": {job['description']}" if job["description"] else ""))
-    _line(surface, "State", _state(surface, job))
+    surface.out(job["name"])
+    if job["description"]:
+        line(surface, "", job["description"], 2)
+    line(surface, "State", _state(surface, job))
     if job["schedule"]:
-        words = (job["schedule_in_words"] or "").splitlines()
-        _line(surface, "Schedule", " | ".join(job["schedule"]) + f"  {zone or ''}")
-        for word in words:
-            _line(surface, "", word)
-    _line(surface, "Next run", both(job["next_run_at"], zone, now) if job["enabled"] else "- (disabled)")
-    _line(surface, "Deadline", _deadline(surface, job))
-    _line(surface, "Last success", both(job["last_success_at"], zone, now) if job["last_success_at"] else "never")
+        line(surface, "Schedule", " | ".join(job["schedule"]) + f"  {zone or ''}")
+        line(surface, "", job["schedule_in_words"] or "")
+    line(surface, "Next run", surface.when(job["next_run_at"], zone) if job["enabled"] else "- (disabled)")
+    line(
+        surface, "Deadline", surface.when(job["deadline_at"]) if job["deadline_at"] else "none: nothing is expected now"
+    )
+    line(surface, "Last success", surface.when(job["last_success_at"]) if job["last_success_at"] else "never")
     if job["last_failure_at"]:
         times = f", {job['consecutive_failures']} in a row" if job["consecutive_failures"] else ""
-        _line(surface, "Last failure", both(job["last_failure_at"], zone, now) + times)
+        line(surface, "Last failure", surface.when(job["last_failure_at"]) + times)
     for run in job["running"]:
-        text = f"{run['short_id']} since {both(run['started_at'], zone, now)}, {result_of(run, now)}"
-        _line(surface, "Running", text + (f": {run['message']}" if run["message"] else ""))
+        text = f"{run['short_id']} since {surface.when(run['started_at'])}, {result_of(run, now)}"
+        line(surface, "Running", text + (f": {run['message']}" if run["message"] else ""))
     if job["waiting"]:
-        _line(surface, "Waiting", f"{job['waiting']} runs")
+        line(surface, "Waiting", counted(job["waiting"], "run"))
     if job["last_skip"]:
-        _line(
-            surface,
-            "Last skip",
-            skip_of(job["last_skip"], zone, now) + f", {both(job['last_skip']['last'], zone, now)}",
-        )
+        skip = job["last_skip"]
+        line(surface, "Last skip", f"{surface.when(skip['last'])}, {skip_of(skip, surface.zone, now)}")
     for pause in (job["pause"], job["upcoming_pause"]):
         if pause is not None:
-            begins = "" if pause is job["pause"] else f"from {both(pause['from'], zone, now)}: "
-            _line(surface, "Pause", begins + pause_of(pause, zone, now))
+            begins = "" if pause is job["pause"] else f"from {surface.when(pause['from'])}: "
+            line(surface, "Pause", begins + pause_of(pause, surface.zone, now))
 
 
 def _state(surface: Surface, job: Shown) -> str:
@@ -89,19 +100,35 @@ def _failures(count: int) -> str:
     return "its last run failed" if count == 1 else f"its last {count} runs failed"
 
 
-def _deadline(surface: Surface, job: Shown) -> str:
-    if job["deadline_at"] is None:
-        return "none: nothing is expected of it now"
-    return both(job["deadline_at"], job["timezone"], surface.now())
-
-
 def _times(surface: Surface, job: Shown) -> None:
     if not job["next"]:
         return
-    zone = zone_or_utc(job["timezone"])[1]
-    surface.out(f"\nNext times ({zone}, UTC)")
-    for local, utc, left, remark in time_rows(job["next"], surface.now(), zone):
-        surface.out(f"  {local}  {utc}  {left}" + (f"  {remark}" if remark else ""))
+    zone, rows = time_rows(surface, job["next"])
+    surface.out("\nNext times")
+    surface.table(
+        [Column(f"  {zone}"), Column("UTC"), Column("LEFT"), Column("NOTE", 12)],
+        [["  " + one, *rest] for one, *rest in rows],
+    )
+
+
+def _result(surface: Surface, run: Shown | None) -> None:
+    if run is None:
+        return
+    command = command_line("runs", run["short_id"])
+    surface.out(f"\nLast result, {surface.when(run['finished_at'])}; in full: {command}")
+    digest(surface, run["result"])
+
+
+def _habits(surface: Surface, job: Shown) -> None:
+    """How long its runs take, and lines to paste where a limit is far off."""
+    habits = job["habits"]
+    if habits is None:
+        return
+    lengths = ", ".join(f"{word} {took(habits[f'{word}_s'])}" for word in ("p50", "p95", "longest"))
+    surface.out(f"\nIts last {habits['runs']} completed runs took: {lengths}")
+    for one in habits["advice"]:
+        surface.out(f"  {one['key']}: {one['now']} is far off, {one['why']}; a line for jobs.yaml:")
+        surface.out(f"    {one['key']}: {one['value']}")
 
 
 def _definition(surface: Surface, definition: Shown) -> None:
@@ -111,47 +138,15 @@ def _definition(surface: Surface, definition: Shown) -> None:
     first = [key for key in ("schedule", "timezone", "day_match", *ACTIONS) if key in said]
     size = max(map(width, said), default=0) + 4
     for key in dict.fromkeys([*first, *said]):
-        _line(surface, f"  {key}", written(said[key]), size)
-
-
-def written(value: Any) -> str:
-    """A value of a definition on one line, as jobs.yaml could have it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None or value in ({}, [], ""):
-        return "-"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {written(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(written(one) for one in value) + "]"
-    return str(value)
-
-
-def _line(surface: Surface, label: str, text: str, size: int = LABEL) -> None:
-    """A labelled line, folded at the terminal's width."""
-    total = surface.columns
-    lines = [text] if total is None else fold(text, max(20, total - size))
-    for index, line in enumerate(lines):
-        surface.out(((label if index == 0 else "").ljust(size) + line).rstrip())
-
-
-def fold(text: str, columns: int) -> list[str]:
-    """`text` in lines of at most `columns`, broken between words where that is possible."""
-    lines = [""]
-    for word in text.split(" "):
-        candidate = f"{lines[-1]} {word}" if lines[-1] else word
-        if width(candidate) <= columns or not lines[-1]:
-            lines[-1] = candidate
-        else:
-            lines.append(word)
-    return lines
+        line(surface, f"  {key}", written(said[key]), size)
 
 
 def _next(job: Shown) -> str:
+    name = job["name"]
     if job["running"]:
-        return f"schedctl logs -f {job['name']}"
+        return command_line("logs", "-f", name)
     if job["state"] in ("failing", "missed", "alarm") and job["last"] is not None:
-        return f"schedctl logs {job['name']}"
+        return command_line("logs", name)
     if job["pause"] is not None:
-        return f"schedctl resume {job['name']}"
-    return f"schedctl run-now {job['name']} --wait"
+        return command_line("resume", name)
+    return command_line("run-now", name, "--wait")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scheduler.cli.surface import Surface
+from scheduler.cli.text import command_line, counted
 from scheduler.cli.times import absolute
 from scheduler.cli.verb import verb
 from scheduler.cli.verbs.reload import LONG, changes, totals
@@ -42,10 +43,11 @@ def diff(surface: Surface, files: tuple[str, ...]) -> int:
     changes(surface, done)
     for warning in done["warnings"]:
         surface.say(f"warning: {warning}")
-    surface.say(totals(done) if differs else f"no difference ({done['unchanged']} jobs)")
+    surface.say(totals(done) if differs else f"no difference ({counted(done['unchanged'], 'job')})")
     if differs and len(files) < 2:
         pending = any(one["payload_runs"] or one["occurrences"] for one in done["pending"].values())
-        surface.then(f"schedctl reload --if-hash {done['hash'][:12]}" + (" --drop-pending" if pending else ""))
+        drop = ["--drop-pending"] if pending else []
+        surface.then(command_line("reload", "--if-hash", done["hash"][:12], *drop))
     return 1 if differs else 0
 
 

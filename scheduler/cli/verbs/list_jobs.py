@@ -8,11 +8,10 @@ import click
 
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
-from scheduler.cli.text import counted
-from scheduler.cli.times import absolute, ago, read
+from scheduler.cli.text import command_line, counted
+from scheduler.cli.times import ago, at, has_seconds
 from scheduler.cli.verb import verb
-from scheduler.cli.words import result_of, run_took
-from scheduler.core.instants import relative
+from scheduler.cli.words import brief_result_of, run_took
 
 Shown = dict[str, Any]
 
@@ -37,46 +36,43 @@ def list_jobs(
     if surface.structured(jobs, [job["name"] for job in jobs]):
         return 0
     if not jobs:
-        surface.say("no job matches" if text or wanted or team or tag else "there are no jobs yet")
-        surface.then(
-            "schedctl list" if text or wanted or team or tag else "schedctl show; edit jobs.yaml; schedctl reload"
-        )
+        narrowed = bool(text or wanted or team or tag)
+        surface.say("no job matches" if narrowed else "there are no jobs yet: write the first into jobs.yaml")
+        surface.then(command_line("list") if narrowed else command_line("diff"))
         return 0
-    zones = {job["timezone"] for job in jobs if job["timezone"]}
-    # Times of several zones in one column would be compared by everybody and right for nobody.
-    zone = zones.pop() if len(zones) == 1 else surface.zone
     columns = [
         Column("JOB", 20),
-        Column(f"NEXT ({zone})", spare=1),
+        Column(f"NEXT ({surface.zone})", spare=1),
         Column("LEFT"),
         Column("LAST", spare=2),
         Column("RESULT", 14),
         Column("TOOK", spare=3),
         Column("STATE", 16),
     ]
-    rows = [_row(job, surface, zone) for job in jobs]
+    seconds = has_seconds(job["next_run_at"] for job in jobs if job["enabled"])
+    rows = [_row(job, surface, seconds=seconds) for job in jobs]
     surface.table(columns, rows, [job["state"] for job in jobs])
     surface.say(_sum(jobs))
     worst = next((job for job in jobs if job["state"] in ("alarm", "missed", "failing", "late")), None)
-    surface.then(f"schedctl describe {(worst or jobs[0])['name']}")
+    surface.then(command_line("describe", (worst or jobs[0])["name"]))
     return 0
 
 
-def _row(job: Shown, surface: Surface, zone: str) -> list[str]:
+def _row(job: Shown, surface: Surface, *, seconds: bool) -> list[str]:
     now, last = surface.now(), job["last"]
-    coming = read(job["next_run_at"]) if job["enabled"] else None
+    coming = job["next_run_at"] if job["enabled"] else None
     return [
         job["name"],
-        "-" if coming is None else absolute(coming, zone, now, with_zone=False),
-        "-" if coming is None else relative(coming, now=now),
+        "-" if coming is None else at(coming, surface.zone, now, with_zone=False, seconds=seconds),
+        ago(coming, now),
         "never" if last is None else ago(last["started_at"], now),
-        "-" if last is None else result_of(last, now),
+        "-" if last is None else brief_result_of(last, now),
         "-" if last is None else run_took(last, now),
-        _state(job, surface, zone),
+        _state(job, surface),
     ]
 
 
-def _state(job: Shown, surface: Surface, zone: str) -> str:
+def _state(job: Shown, surface: Surface) -> str:
     now, word = surface.now(), job["state"]
     if word in ("missed", "late") and job["deadline_at"]:
         return f"{word} {ago(job['deadline_at'], now)}"
@@ -85,8 +81,8 @@ def _state(job: Shown, surface: Surface, zone: str) -> str:
     if word == "alarm":
         return f"alarm: {job['alarm']}"
     if job["pause"] is not None:
-        until = read(job["pause"]["until"])
-        return "paused" if until is None else f"paused until {absolute(until, zone, now, with_zone=False)}"
+        until = job["pause"]["until"]
+        return "paused" if until is None else f"paused until {at(until, surface.zone, now, with_zone=False)}"
     if word == "waiting":
         return f"{job['waiting']} waiting"
     return str(word)
@@ -96,7 +92,5 @@ def _sum(jobs: list[Shown]) -> str:
     counts: dict[str, int] = {}
     for job in jobs:
         counts[job["state"]] = counts.get(job["state"], 0) + 1
-    number = counted(len(jobs), "job")
-    return (
-        f"{number}: {', '.join(f'{count} {word}' for word, count in sorted(counts.items(), key=lambda one: -one[1]))}"
-    )
+    states = ", ".join(f"{count} {word}" for word, count in sorted(counts.items(), key=lambda one: -one[1]))
+    return f"{counted(len(jobs), 'job')}: {states}"

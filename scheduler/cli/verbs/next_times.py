@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from scheduler.cli.complete import complete_job
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
-from scheduler.cli.times import read, typed, zone_or_utc
+from scheduler.cli.text import command_line
+from scheduler.cli.times import ago, at, has_seconds, typed, zone_or_utc
 from scheduler.cli.verb import verb
-from scheduler.core.errors import InvalidInput
-from scheduler.core.instants import relative
+from scheduler.core.errors import InvalidInput, ScheduleError
 from scheduler.core.stamp import to_text
 from scheduler.core.zone import zone_of
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 Shown = dict[str, Any]
 
 MOST = 100_000
+_HASHED = re.compile(r"(?<![a-z@])h(?![a-z])", re.IGNORECASE)
+DAY_MATCHES = ("cron", "or", "and")
 _STEP = timedelta(days=200 * 366)
 _TICK = timedelta(microseconds=1)
 _END = datetime(9999, 1, 1, tzinfo=UTC)
@@ -35,18 +40,17 @@ _END = datetime(9999, 1, 1, tzinfo=UTC)
     'schedctl next --cron "15 2 * * *" --timezone America/New_York --from 2026-03-07 -n 3',
     name="next",
 )
-@click.argument("job", nargs=-1)
+@click.argument("job", nargs=-1, shell_complete=complete_job)
 @click.option("--cron", multiple=True, metavar="EXPR", help="A cron expression instead of a job; may be repeated.")
 @click.option("--timezone", "--tz", "zone", metavar="ZONE", help="Zone of --cron (default: yours); zone of --from.")
 @click.option("--from", "start", metavar="INSTANT", default="now", help="Times strictly after this (default: now).")
 @click.option("-n", "--count", type=click.IntRange(1, MOST), default=10, help="How many in all (default: 10).")
 @click.option(
     "--day-match",
-    type=click.Choice(["cron", "or", "and"]),
-    default="cron",
+    type=click.Choice(DAY_MATCHES),
     help="How day of month and day of week combine in --cron (default: cron).",
 )
-@click.option("--name", "hash_name", default="", metavar="NAME", help="The name that H in --cron hashes.")
+@click.option("--name", "hash_name", metavar="NAME", help="The name of the job, which H in --cron hashes.")
 def next_times(
     surface: Surface,
     job: tuple[str, ...],
@@ -54,40 +58,59 @@ def next_times(
     zone: str | None,
     start: str,
     count: int,
-    day_match: str,
-    hash_name: str,
+    day_match: str | None,
+    hash_name: str | None,
 ) -> int:
     """Coming times of JOB, of all jobs, or of a cron expression: in UTC and in its zone, with what the clock does then.
 
     With --cron it needs no daemon and no jobs.yaml."""
     now = surface.now()
-    zone = zone or surface.zone
+    if cron and job:
+        raise click.UsageError("give a JOB or --cron, not both")
+    for option, value in (("--day-match", day_match), ("--name", hash_name)):
+        if value is not None and not cron:
+            raise click.UsageError(f"{option} belongs to --cron: a job has its own in jobs.yaml")
     try:
-        zone_of(zone)
-        after = typed(start, now, zone)
+        zone_of(zone or surface.zone)
+        after = typed(start, now, zone or surface.zone)
     except InvalidInput as error:
         raise click.UsageError(f"{error.reason}; {error.hint}" if error.hint else error.reason) from None
     if cron:
-        if job:
-            raise click.UsageError("give a JOB or --cron, not both")
-        return _of_cron(surface, cron, zone, after, now, count, day_match, hash_name)
-    return _of_jobs(surface, job, after, now, count)
+        return _of_cron(surface, Expressions(cron, zone or surface.zone, day_match, hash_name), after, count)
+    return _of_jobs(surface, job, after, count)
 
 
-def _of_cron(
-    surface: Surface,
-    cron: tuple[str, ...],
-    zone: str,
-    after: datetime,
-    now: datetime,
-    count: int,
-    day_match: str,
-    hash_name: str,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """What was typed in place of a job."""
+
+    cron: tuple[str, ...]
+    zone: str
+    day_match: str | None = None
+    hash_name: str | None = None
+
+    def schedule(self) -> Schedule:
+        """Raises ScheduleError."""
+        from scheduler.core.schedule import Schedule
+
+        try:
+            return Schedule(self.cron, self.zone, self.day_match or "cron", self.hash_name or "")  # type: ignore[arg-type]
+        except ScheduleError as error:
+            if self.hash_name or not any(map(_HASHED.search, self.cron)):
+                raise
+            raise ScheduleError(error.reason, hint="say whose times are meant: --name JOB") from None
+
+    @property
+    def options(self) -> list[str]:
+        """What another verb needs to mean the same schedule, besides the expressions."""
+        given = (("--timezone", self.zone), ("--day-match", self.day_match), ("--name", self.hash_name))
+        return [word for option, value in given if value for word in (option, value)]
+
+
+def _of_cron(surface: Surface, typed_in: Expressions, after: datetime, count: int) -> int:
     from scheduler.core.explain import note
-    from scheduler.core.schedule import Schedule
 
-    schedule = Schedule(cron, zone, day_match, hash_name)  # type: ignore[arg-type]
+    schedule = typed_in.schedule()
     found = [
         {
             "utc": to_text(instant),
@@ -100,9 +123,8 @@ def _of_cron(
         surface.say(f"schedctl: only {len(found)} of {count} times come before the end of the calendar")
     if surface.structured(found, [str(one["utc"]) for one in found]):
         return 0
-    columns = [Column(f"TIME ({zone})"), Column("UTC"), Column("LEFT", spare=1), Column("NOTE", 12)]
-    surface.table(columns, time_rows(found, now, zone))
-    surface.then(f'schedctl explain "{cron[0]}" --timezone {zone}')
+    _show(surface, [one | {"zone": typed_in.zone} for one in found], with_job=False)
+    surface.then(command_line("explain", *typed_in.options, *typed_in.cron))
     return 0
 
 
@@ -120,36 +142,43 @@ def occurrences(schedule: Schedule, after: datetime) -> Iterator[datetime]:
         start = end + _TICK
 
 
-def _of_jobs(surface: Surface, jobs: tuple[str, ...], after: datetime, now: datetime, count: int) -> int:
+def _of_jobs(surface: Surface, jobs: tuple[str, ...], after: datetime, count: int) -> int:
     query = {"job": list(jobs), "from": to_text(after), "count": min(count, 10_000)}
     found = surface.daemon.get("/v1/next", query)["next"]
     if surface.structured(found, [one["utc"] for one in found]):
         return 0
     if not found:
         surface.say("nothing is to come: no schedule, or not enabled")
-        surface.then(f"schedctl describe {jobs[0]}" if jobs else "schedctl list")
+        surface.then(command_line("describe", jobs[0]) if jobs else command_line("list"))
         return 0
-    columns = [Column("JOB", 12), Column("TIME"), Column("UTC", spare=2), Column("LEFT", spare=1), Column("NOTE", 12)]
-    rows = [[one["job"], *row] for one, row in zip(found, time_rows(found, now), strict=True)]
-    surface.table(columns, rows)
-    surface.then(f"schedctl describe {found[0]['job']}")
+    _show(surface, found, with_job=True)
+    surface.then(command_line("describe", found[0]["job"]))
     return 0
 
 
-def time_rows(found: list[Shown], now: datetime, zone: str | None = None) -> list[list[str]]:
-    """Local time with its offset, UTC, distance and remarks; seconds only if any of them has seconds."""
-    seconds = any(not one["utc"].endswith(":00Z") for one in found)
-    return [_time_row(one, zone or one["zone"], now, "%H:%M:%S" if seconds else "%H:%M") for one in found]
+def _show(surface: Surface, found: list[Shown], *, with_job: bool) -> None:
+    title, rows = time_rows(surface, found)
+    columns = [Column(title), Column("TIME (UTC)", spare=2), Column("LEFT", spare=1), Column("NOTE", 12)]
+    if with_job:
+        columns.insert(0, Column("JOB", 12))
+        rows = [[one["job"], *row] for one, row in zip(found, rows, strict=True)]
+    surface.table(columns, rows)
 
 
-def _time_row(one: Shown, zone: str, now: datetime, clock: str) -> list[str]:
-    instant = read(one["utc"])
-    assert instant is not None
-    local = instant.astimezone(zone_or_utc(zone)[0])
-    remark = "; ".join(text for text in (one.get("excused") and f"will not run: {one['excused']}", one["note"]) if text)
+def time_rows(surface: Surface, found: list[Shown]) -> tuple[str, list[list[str]]]:
+    """The title of the first column, and per occurrence: by the clock of its zone, in UTC, how far it is, remarks."""
+    zones = {one["zone"] for one in found}
+    seconds = has_seconds(one["utc"] for one in found)
+    title = f"TIME ({zone_or_utc(zones.pop())[1]})" if len(zones) == 1 else "TIME"
+    return title, [_time_row(surface, one, with_zone=title == "TIME", seconds=seconds) for one in found]
+
+
+def _time_row(surface: Surface, one: Shown, *, with_zone: bool, seconds: bool) -> list[str]:
+    now = surface.now()
+    excused = one.get("excused") and f"will not run: {one['excused']}"
     return [
-        f"{local:%a %Y-%m-%d} {local:{clock}} {local:%z}",
-        f"{instant:%m-%d {clock}}Z",
-        relative(instant, now=now),
-        remark,
+        at(one["utc"], one["zone"], now, with_zone=with_zone, seconds=seconds),
+        at(one["utc"], "UTC", now, with_zone=False, seconds=seconds),
+        ago(one["utc"], now),
+        "; ".join(text for text in (excused, one["note"]) if text),
     ]

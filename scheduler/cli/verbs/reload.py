@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from scheduler.cli.surface import Surface
+from scheduler.cli.text import command_line, counted
 from scheduler.cli.verb import verb
 
 Shown = dict[str, Any]
@@ -29,7 +30,7 @@ def reload(surface: Surface, drop_pending: bool, if_hash: str | None) -> int:
     for warning in done["warnings"]:
         surface.say(f"warning: {warning}")
     surface.say(f"✓ {totals(done)}; {done['hash'][:12]} is in force (generation {done['generation']})")
-    surface.then("schedctl list")
+    surface.then(command_line("list"))
     return 0
 
 
@@ -45,8 +46,8 @@ def changes(surface: Surface, done: Shown) -> None:
         pending = done["pending"].get(name)
         if pending and (pending["occurrences"] or pending["payload_runs"]):
             surface.out(
-                f"    waiting: {pending['occurrences']} occurrences (would be canceled), "
-                f"{pending['payload_runs']} with a payload (would become dead letters)"
+                f"    waiting: {counted(pending['occurrences'], 'occurrence')} (would be canceled), "
+                f"{counted(pending['payload_runs'], 'run')} with a payload (would become dead letters)"
             )
 
 

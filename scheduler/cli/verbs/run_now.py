@@ -11,15 +11,19 @@ from typing import Any
 
 import click
 
+from scheduler.cli.complete import complete_job
 from scheduler.cli.daemon import part
 from scheduler.cli.follow import WaitedTooLong, follow, wait
 from scheduler.cli.surface import Surface
+from scheduler.cli.text import command_line
 from scheduler.cli.verb import verb
-from scheduler.cli.words import fate_of, run_took, waits
+from scheduler.cli.words import PAYLOAD_OF_CANCELED, fate_of, run_took, waits
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
 
 WAIT_OVER = 6
+SHOWN = 10
+"""Replaced runs that are told one by one."""
 
 
 @verb(
@@ -27,7 +31,7 @@ WAIT_OVER = 6
     'schedctl run-now weekly-report --wait --reason "numbers were wrong"',
     "schedctl run-now ticket --payload '{\"order\": 17}'",
 )
-@click.argument("job")
+@click.argument("job", shell_complete=complete_job)
 @click.option("-w", "--wait", "waiting", is_flag=True, help="Show its output; exit 0 only if it completes.")
 @click.option("--follow", "following", is_flag=True, help="The same as --wait.")
 @click.option("--timeout", metavar="DURATION", help="With --wait: exit 6 after so long; the run goes on.")
@@ -57,16 +61,34 @@ def run_now(
     if payload is not None:
         body["payload"] = read_payload(payload)
     headers = {"Idempotency-Key": key} if key else None
+    busy = _unfinished(surface, job) if if_busy == "replace" else []
     made = surface.daemon.post(f"/v1/jobs/{part(job)}/runs", body, headers=headers)
     run, short = made["run_id"], made["run_id"][-8:]
+    if made["new"]:
+        _tell_replaced(surface, busy)
     if not (waiting or following):
         if surface.structured(made, [run]):
             return 0
         surface.out(run)
         surface.say(f"{job}: {_accepted(made, surface.now())}")
-        surface.then(f"schedctl logs -f {short}")
+        surface.then(command_line("logs", "-f", short))
         return 0
     return _wait(surface, run, short, deadline)
+
+
+def _unfinished(surface: Surface, job: str) -> list[dict[str, Any]]:
+    query = {"job": job, "status": ["PENDING", "RUNNING"], "skips": "false", "limit": 1000}
+    return list(surface.daemon.get("/v1/runs", query)["entries"])
+
+
+def _tell_replaced(surface: Surface, runs: list[dict[str, Any]]) -> None:
+    """Whom --replace has ended, and what becomes of their payloads."""
+    for one in runs[:SHOWN]:
+        done = "asked to end" if one["status"] == "RUNNING" else "canceled"
+        payload = f"; {PAYLOAD_OF_CANCELED}" if one["has_payload"] else ""
+        surface.say(f"replaces {one['short_id']} ({done}{payload})")
+    if len(runs) > SHOWN:
+        surface.say(f"… and {len(runs) - SHOWN} more")
 
 
 def _wait(surface: Surface, run: str, short: str, deadline: float | None) -> int:
@@ -78,15 +100,17 @@ def _wait(surface: Surface, run: str, short: str, deadline: float | None) -> int
             seen = wait(surface, run, deadline)
             surface.structured(seen, [run])
     except WaitedTooLong:
-        surface.say(f"waited long enough; the run goes on: schedctl logs -f {short}")
+        surface.say("waited long enough; the run goes on")
+        surface.then(command_line("logs", "-f", short))
         return WAIT_OVER
     except KeyboardInterrupt:
-        surface.say(f"\nthe run goes on: schedctl logs -f {short}, or schedctl cancel {short}")
+        surface.say(f"\nthe run goes on; to end it: {command_line('cancel', short)}")
+        surface.then(command_line("logs", "-f", short))
         raise
     good = seen["status"] == "COMPLETED"
-    mark = "✓" if good else "✗"
-    words = surface.style(seen["status"], f"{mark} {seen['status']}")
+    words = surface.style(seen["status"], f"{'✓' if good else '✗'} {seen['status']}")
     surface.say(f"{words}, {fate_of(seen, surface.now())}, {run_took(seen, surface.now())}")
+    surface.then(command_line("retry" if seen["status"] == "FAILED" else "runs", short))
     return 0 if good else 1
 
 

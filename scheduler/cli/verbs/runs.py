@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
 
+from scheduler.cli.complete import complete_job
+from scheduler.cli.daemon import part
+from scheduler.cli.run_view import named_run, show_run
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
-from scheduler.cli.times import absolute, read, typed_past
+from scheduler.cli.text import command_line
+from scheduler.cli.times import at, typed_past
 from scheduler.cli.verb import verb
 from scheduler.cli.words import cause_of, reason_of, result_of, run_took, skip_of
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, NotFound
 from scheduler.core.stamp import to_text
 
 Shown = dict[str, Any]
@@ -20,8 +25,13 @@ MOST = 100_000
 PAGE = 500
 
 
-@verb("schedctl runs", "schedctl runs weekly-report --since 30d", "schedctl runs --status failed,skipped")
-@click.argument("job", nargs=-1)
+@verb(
+    "schedctl runs",
+    "schedctl runs weekly-report --since 30d",
+    "schedctl runs --status failed,skipped",
+    "schedctl runs 3f2a91c0",
+)
+@click.argument("job", nargs=-1, shell_complete=complete_job)
 @click.option("--status", multiple=True, metavar="WORDS", help="pending running completed failed canceled skipped")
 @click.option("--cause", multiple=True, metavar="WORDS", help="schedule catch_up manual api retry after …")
 @click.option("--since", metavar="INSTANT", help="Not before this: 24h, yesterday, 2026-11-01.")
@@ -38,27 +48,39 @@ def runs(
     limit: int,
     no_skips: bool,
 ) -> int:
-    """Shows what ran and what was skipped, with the reason; newest first."""
+    """Shows what ran and what was skipped, with the reason; newest first. Given a run's id, or the end of one, it shows
+    everything about that run."""
+    start, end = _instant(surface, since), _instant(surface, until)
+    if start is not None and end is not None and start >= end:
+        raise click.UsageError(f"--since {since} is not before --until {until}: nothing can lie between; swap them")
     query = {
         "job": job,
         "status": status,
         "cause": cause,
-        "since": _instant(surface, since),
-        "until": _instant(surface, until),
+        "since": None if start is None else to_text(start),
+        "until": None if end is None else to_text(end),
         "skips": "false" if no_skips else None,
     }
     entries, more = fetch(surface, query, limit)
-    if surface.structured(entries, [one["run_id"] for one in entries if one["type"] == "run"]):
-        return 0
     if not entries:
         for name in job:
-            surface.daemon.get(f"/v1/jobs/{name}", {"next": 0, "runs": 0})
+            try:
+                surface.daemon.get(f"/v1/jobs/{part(name)}", {"next": 0, "runs": 0})
+            except NotFound:
+                run = named_run(surface, name) if len(job) == 1 else None
+                if run is None:
+                    raise
+                return show_run(surface, run)
+        if surface.structured([], []):
+            return 0
         surface.say("nothing in the history matches")
-        surface.then(f"schedctl describe {job[0]}" if job else "schedctl list")
+        surface.then(command_line("describe", job[0]) if job else command_line("list"))
+        return 0
+    if surface.structured(entries, [one["run_id"] for one in entries if one["type"] == "run"]):
         return 0
     show(surface, entries, with_job=len(job) != 1)
     if more:
-        surface.say(f"there are more; -n {limit * 5} shows them")
+        surface.say(f"there are more; -n {min(limit * 5, MOST)} shows them")
     surface.then(_next(entries))
     return 0
 
@@ -76,34 +98,30 @@ def fetch(surface: Surface, query: Shown, limit: int) -> tuple[list[Shown], bool
             return entries, cursor is not None
 
 
-def show(surface: Surface, entries: list[Shown], *, with_job: bool, zone: str | None = None) -> None:
-    zone = zone or surface.zone
+def show(surface: Surface, entries: list[Shown], *, with_job: bool) -> None:
     columns = [
         Column("RUN"),
         Column("JOB", 10),
-        Column(f"TIME ({zone})"),
+        Column(f"TIME ({surface.zone})"),
         Column("STATUS"),
         Column("TOOK", spare=2),
         Column("TRY", spare=3),
         Column("RESULT", 30),
         Column("CAUSE", 14, spare=1),
     ]
-    rows = [_row(surface, entry, zone) for entry in entries]
+    rows = [_row(surface, entry) for entry in entries]
     if not with_job:
         columns = [column for column in columns if column.title != "JOB"]
         rows = [[row[0], *row[2:]] for row in rows]
     surface.table(columns, rows, [entry["status"] for entry in entries])
 
 
-def _row(surface: Surface, entry: Shown, zone: str) -> list[str]:
+def _row(surface: Surface, entry: Shown) -> list[str]:
     now = surface.now()
     if entry["type"] == "skip":
-        last = read(entry["last"])
-        assert last is not None
-        time = absolute(last, zone, now, with_zone=False, seconds=True)
-        return ["-", entry["job"], time, "SKIPPED", "-", "-", skip_of(entry, zone, now), "schedule"]
-    shown = read(entry["started_at"] or entry["scheduled_for"] or entry["created_at"])
-    assert shown is not None
+        time = at(entry["last"], surface.zone, now, with_zone=False, seconds=True)
+        return ["-", entry["job"], time, "SKIPPED", "-", "-", skip_of(entry, surface.zone, now), "schedule"]
+    shown = entry["started_at"] or entry["scheduled_for"] or entry["created_at"]
     result = result_of(entry, now)
     if entry["error"] and entry["status"] == "PENDING":
         result += f" ({reason_of(entry)})"
@@ -114,7 +132,7 @@ def _row(surface: Surface, entry: Shown, zone: str) -> list[str]:
     return [
         entry["short_id"],
         entry["job"],
-        absolute(shown, zone, now, with_zone=False, seconds=True),
+        at(shown, surface.zone, now, with_zone=False, seconds=True),
         entry["status"],
         run_took(entry, now),
         str(entry["attempt"] or "-"),
@@ -126,14 +144,15 @@ def _row(surface: Surface, entry: Shown, zone: str) -> list[str]:
 def _next(entries: list[Shown]) -> str:
     runs = [one for one in entries if one["type"] == "run"]
     failed = next((one for one in runs if one["status"] == "FAILED"), None)
-    chosen = failed or (runs[0] if runs else None)
-    return f"schedctl logs {chosen['short_id']}" if chosen else f"schedctl describe {entries[0]['job']}"
+    if failed is not None:
+        return command_line("logs", failed["short_id"])
+    return command_line("runs", runs[0]["short_id"]) if runs else command_line("describe", entries[0]["job"])
 
 
-def _instant(surface: Surface, text: str | None) -> str | None:
+def _instant(surface: Surface, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return to_text(typed_past(text, surface.now(), surface.zone))
+        return typed_past(text, surface.now(), surface.zone)
     except InvalidInput as error:
         raise click.UsageError(str(error)) from None

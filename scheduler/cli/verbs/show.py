@@ -6,17 +6,19 @@ from typing import Any
 
 import click
 
+from scheduler.cli.complete import complete_job
+from scheduler.cli.sheet import written
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
+from scheduler.cli.text import command_line
 from scheduler.cli.verb import verb
-from scheduler.cli.verbs.describe import written
 from scheduler.core.errors import NotFound
 
 Shown = dict[str, Any]
 
 
 @verb("schedctl show", "schedctl show weekly-report", "schedctl show --file jobs.yaml weekly-report")
-@click.argument("job", required=False)
+@click.argument("job", required=False, shell_complete=complete_job)
 @click.option("--file", metavar="FILE", help="Of a file instead of what the daemon has in force; needs no daemon.")
 @click.option("--no-defaults", is_flag=True, help="Only what somebody wrote.")
 def show(surface: Surface, job: str | None, file: str | None, no_defaults: bool) -> int:
@@ -29,12 +31,12 @@ def show(surface: Surface, job: str | None, file: str | None, no_defaults: bool)
         values = [one for one in values if not one["where"].startswith("(")]
     if surface.structured(_by_job(values), dict.fromkeys(one["job"] for one in values)):
         return 0
-    columns = [Column("JOB", 10), Column("KEY"), Column("VALUE", 20), Column("WHERE", 10)]
-    rows = [[one["job"], one["key"], written(one["value"]), one["where"]] for one in values]
-    if job is not None:
-        columns, rows = columns[1:], [row[1:] for row in rows]
+    keys = [Column("JOB", 10)] if job is None else []
+    columns = [*keys, Column("KEY"), Column("VALUE", 20, wrap=True), Column("WHERE", 10)]
+    rows = [[one["job"], one["key"], written(one["value"]), one["where"]][-len(columns) :] for one in values]
     surface.table(columns, rows)
-    surface.then(f"schedctl describe {job}" if job else "schedctl show JOB")
+    if values:
+        surface.then(command_line("describe", values[0]["job"]))
     return 0
 
 

@@ -1,0 +1,43 @@
+"""What the shell offers when somebody presses Tab: names of jobs, and runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scheduler.cli.daemon import Daemon
+from scheduler.cli.surface import Surface
+from scheduler.core.errors import SchedulerError
+
+PATIENCE = 2.0
+"""Seconds that somebody who pressed Tab waits at most."""
+
+
+def complete_job(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Jobs whose name begins so; none where no daemon can be asked."""
+    found = _ask(context, "/v1/jobs", {"q": incomplete})
+    names = [str(job["name"]) for job in found.get("jobs", ())]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+    """The same, and the last runs by their short ids."""
+    from click.shell_completion import CompletionItem
+
+    found = _ask(context, "/v1/runs", {"skips": "false", "limit": 20})
+    runs = [
+        CompletionItem(str(run["short_id"]), help=f"{run['job']}, {run['status'].lower()}")
+        for run in found.get("entries", ())
+        if run["short_id"].startswith(incomplete)
+    ]
+    return [*complete_job(context, parameter, incomplete), *runs]
+
+
+def _ask(context: click.Context, path: str, query: dict[str, Any]) -> dict[str, Any]:
+    surface = context.find_object(Surface) or Surface()
+    daemon = Daemon(surface.socket, surface.environ)
+    try:
+        return dict(daemon.get(path, query, timeout=PATIENCE))
+    except SchedulerError:
+        return {}

@@ -1,0 +1,121 @@
+"""One run on one screen."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from scheduler.cli.daemon import part
+from scheduler.cli.sheet import line
+from scheduler.cli.surface import Surface
+from scheduler.cli.table import Column
+from scheduler.cli.text import command_line, counted, plain
+from scheduler.cli.times import at, took
+from scheduler.cli.words import cause_of, dead_letter, failure, fate_of, run_took
+from scheduler.core.errors import NotFound
+
+Shown = dict[str, Any]
+
+_ID = re.compile(r"[0-9a-f-]{4,36}", re.ASCII)
+
+
+def named_run(surface: Surface, text: str) -> Shown | None:
+    """The run whose id is `text` or ends with it; None if there is none."""
+    if _ID.fullmatch(text) is None:
+        return None
+    try:
+        return dict(surface.daemon.get(f"/v1/runs/{part(text)}"))
+    except NotFound:
+        return None
+
+
+def show_run(surface: Surface, run: Shown) -> int:
+    """Everything about a run: how it went, who wanted it and why, its attempts, its result in full, where its output
+    is, and what to type next."""
+    if surface.structured(run, [run["run_id"]]):
+        return 0
+    length = run_took(run, surface.now())
+    head = f"{run['job']} {run['short_id']}: {run['status']}, {fate_of(run, surface.now())}"
+    surface.out(surface.style(run["status"], head + (f", {length}" if length != "-" else "")))
+    for label, text in _facts(surface, run):
+        line(surface, label, text)
+    _attempts(surface, run)
+    for title in ("payload", "checkpoint", "result"):
+        if run[title] is not None or (title == "payload" and run["has_payload"]):
+            surface.out(f"\n{title.capitalize()}")
+            surface.out(json.dumps(run[title], ensure_ascii=False, indent=2))
+    surface.then(_next(run))
+    return 0
+
+
+def _facts(surface: Surface, run: Shown) -> list[tuple[str, str]]:
+    instants = [
+        ("Scheduled for", run["scheduled_for"]),
+        ("Created", run["created_at"]),
+        ("Started", run["started_at"]),
+        ("Finished", run["finished_at"]),
+    ]
+    facts = [("Run", run["run_id"]), ("Cause", cause_of(run))]
+    facts += [(label, surface.when(instant)) for label, instant in instants if instant is not None]
+    if run["retry_of"]:
+        facts.append(("Retry of", f"{run['retry_of'][-8:]}   {command_line('runs', run['retry_of'][-8:])}"))
+    facts += [("Retried by", f"{one[-8:]}   {command_line('runs', one[-8:])}") for one in run["retried_by"]]
+    if run["progress"] is not None or run["message"]:
+        share = "" if run["progress"] is None else f"{run['progress']:.0f} %"
+        facts.append(("Progress", ": ".join(one for one in (share, run["message"] or "") if one)))
+    letter = dead_letter(run)
+    if letter and not run["retried_by"]:
+        facts.append(("Payload", letter))
+    queue = run["queue"] + (f", priority {run['priority']}" if run["priority"] else "")
+    facts += [("Queue", queue), ("Lock", run["lock"] or "none: it may overlap")]
+    if run["attempt"]:
+        facts.append(("Output", command_line("logs", run["short_id"])))
+    return facts
+
+
+def _attempts(surface: Surface, run: Shown) -> None:
+    attempts = run["attempts"]
+    if not attempts:
+        return
+    zone, now = surface.zone, surface.now()
+    surface.out(f"\n{counted(len(attempts), 'attempt').capitalize()}")
+    columns = [
+        Column("TRY"),
+        Column(f"STARTED ({zone})"),
+        Column("TOOK"),
+        Column("OUTCOME", 20),
+        Column("LEFT BEHIND", spare=1),
+        Column("NODE", spare=2),
+        Column("FENCE", spare=3),
+    ]
+    rows = [
+        [
+            str(one["number"]),
+            at(one["started_at"], zone, now, with_zone=False, seconds=True),
+            took(one["duration_s"]),
+            _outcome(one),
+            counted(one["left"], "process", "processes") if one["left"] else "-",
+            (one["node"] or "-")[-8:],
+            str(one["fence"]),
+        ]
+        for one in attempts
+    ]
+    surface.table(columns, rows)
+
+
+def _outcome(attempt: Shown) -> str:
+    word = attempt["outcome"]
+    if word in (None, "completed", "canceled", "snoozed"):
+        return {None: "running", "completed": "ok"}.get(word, str(word))
+    error = plain(attempt["error"] or "")
+    return failure(attempt) + (f": {error}" if error and not error.startswith("exit code") else "")
+
+
+def _next(run: Shown) -> str:
+    short = run["short_id"]
+    if run["status"] in ("RUNNING", "PENDING"):
+        return command_line("logs", "-f", short)
+    if run["status"] == "FAILED" and not run["retried_by"]:
+        return command_line("retry", short)
+    return command_line("logs", short) if run["attempt"] else command_line("runs", run["job"])
