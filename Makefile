@@ -6,7 +6,7 @@ PYTHON ?=
 BIN := .venv/bin
 WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help run test lowest check fix lock clean runtime dev
+.PHONY: help run test bench lowest check fix lock clean runtime dev
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -16,6 +16,9 @@ run: runtime ## set up and run the daemon on the sample jobs.yaml (state in ./va
 
 test: dev ## set up and run the whole suite
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+bench: dev ## measure the product beside its peers (ONLY=name for one; ARGS=--ours, --tiny, --profile)
+	$(BIN)/python -m bench $(ARGS) $(ONLY)
 
 lowest: ## run the suite on the oldest versions that pyproject.toml allows
 	rm -rf .venv-lowest
@@ -45,7 +48,7 @@ lock: ## make the lock files anew (needs uv)
 		-c requirements-dev.lock --group build pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and all state
-	rm -rf .venv .venv-lowest var
+	rm -rf .venv .venv-lowest var bench/.peers bench/.results
 
 runtime:
 	@tools/install requirements.lock .runtime "$(PYTHON)"

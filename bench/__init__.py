@@ -1,0 +1,1 @@
+"""How fast the product is, beside what a user would pick instead: `make bench`."""

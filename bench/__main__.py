@@ -1,0 +1,65 @@
+"""`python -m bench`: measures, and writes `.results/latest.md` and `.results/latest.json`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+
+from bench import machine, report
+from bench.measurement import Measurement, Row, discover, judge
+from bench.peers.install import prepare
+from bench.profile import RESULTS
+from bench.session import Session
+
+
+def main() -> int:
+    """Exit status 1 if a bar was missed or one of our own figures could not be taken."""
+    known = discover()
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("only", nargs="*", metavar="NAME", help=f"of {', '.join(known)} (default: all)")
+    parser.add_argument("--tiny", action="store_true", help="as few of everything as show that it works")
+    parser.add_argument("--ours", action="store_true", help="leave the peers out")
+    parser.add_argument("--profile", action="store_true", help="sample the daemons with py-spy while they are measured")
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.only if name not in known]:
+        parser.error(f"there is no measurement named {', '.join(unknown)}; there are {', '.join(known)}")
+    # So that everything that was started ends with us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if not asked.ours or asked.profile:
+        prepare()
+    chosen = [known[name] for name in known if not asked.only or name in asked.only]
+    with Session(full=not asked.tiny, peers=not asked.ours, profile=asked.profile) as session:
+        described, limits = machine.describe(), machine.limits(session)
+        results: report.Results = []
+        for measurement in chosen:
+            results.append((measurement, _measure(session, measurement)))
+            _write(described, limits, results, session.full)
+    print((RESULTS / "latest.md").read_text())
+    return 0 if all(_good(measurement, rows, not asked.tiny) for measurement, rows in results) else 1
+
+
+def _measure(session: Session, measurement: Measurement) -> list[Row]:
+    print(f"{time.strftime('%H:%M:%S')} {measurement.name}: {measurement.title}", file=sys.stderr, flush=True)
+    session.measurement = measurement.name
+    return list(measurement.run(session))
+
+
+def _write(described: dict[str, str], limits: dict[str, float], results: report.Results, full: bool) -> None:
+    """After every measurement: a run that is cut short leaves what it has."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "latest.md").write_text(report.markdown(described, limits, results, full))
+    data = report.as_json(described, limits, results, full)
+    (RESULTS / "latest.json").write_text(json.dumps(data, indent=1) + "\n")
+
+
+def _good(measurement: Measurement, rows: list[Row], full: bool) -> bool:
+    if any(row.failed for row in rows if row.subject.startswith("schedulerd")):
+        return False
+    return not full or all(verdict.met is not False for verdict in judge(measurement.bars, rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

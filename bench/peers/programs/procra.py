@@ -1,0 +1,78 @@
+"""procrastinate. Role: schema | due | work | enqueue | enqueue-batch | latency."""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+
+from procrastinate import App, PsycopgConnector
+from procrastinate.manager import JobManager
+from stamp import DUE, MODE, THREADS, N, child_command, cron5, probe, ready, stamp
+
+logging.basicConfig(level=logging.ERROR)
+app = App(connector=PsycopgConnector(conninfo=os.environ["BENCH_PG"], max_size=max(4, THREADS + 2)))
+BATCH = 1000
+
+
+@app.task(name="noop")
+async def noop(timestamp=None):
+    stamp("started")
+
+
+@app.task(name="cmd")
+async def cmd(timestamp=None):
+    process = await asyncio.create_subprocess_exec(*child_command())
+    await process.wait()
+
+
+def make_periodic():
+    when = f"{cron5()} {time.gmtime(DUE).tm_sec}"
+    for number in range(N):
+        app.periodic(cron=when, periodic_id=f"job-{number}")(cmd if MODE == "cmd" else noop)
+    defer = JobManager.defer_periodic_job
+
+    async def recorded(self, **arguments):
+        result = await defer(self, **arguments)
+        stamp("recorded")
+        return result
+
+    JobManager.defer_periodic_job = recorded
+
+
+async def enqueue():
+    end = time.monotonic() + 60
+    for _ in range(N):
+        await noop.defer_async()
+        stamp("enq")
+        if time.monotonic() > end:
+            break
+
+
+async def enqueue_batches():
+    for first in range(0, N, BATCH):
+        size = min(BATCH, N - first)
+        await noop.batch_defer_async(*[{} for _ in range(size)])
+        for _ in range(size):
+            stamp("enq")
+
+
+async def main(role):
+    if role == "due":
+        make_periodic()
+    async with app.open_async():
+        if role == "schema":
+            await app.schema_manager.apply_schema_async()
+        elif role in ("due", "work"):
+            asyncio.get_running_loop().call_later(1.0, ready)
+            await app.run_worker_async(concurrency=THREADS, install_signal_handlers=False, delete_jobs="never")
+        elif role == "enqueue":
+            await enqueue()
+        elif role == "enqueue-batch":
+            await enqueue_batches()
+        else:
+            loop = asyncio.get_running_loop()
+            await asyncio.to_thread(probe, lambda: asyncio.run_coroutine_threadsafe(noop.defer_async(), loop).result())
+
+
+asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What measurements share: daemons, children's stamps, percentiles, load, the machine's books."""

@@ -1,0 +1,32 @@
+"""jobs.yaml as people write it: a block per job."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+
+
+def job(name: str, **keys: object) -> str:
+    """One job; values are written as JSON, which YAML reads."""
+    return "\n".join([f"  {name}:", *(f"    {key}: {json.dumps(value)}" for key, value in keys.items())])
+
+
+def jobs_file(jobs: Iterable[str], queues: str = "") -> str:
+    """`queues`: the queues in flow style, if there are any of its own."""
+    head = ["defaults: {timezone: UTC}", *([f"queues: {queues}"] if queues else []), "jobs:"]
+    return "\n".join([*head, *jobs]) + "\n"
+
+
+def at(instant: float) -> str:
+    """Six fields that name this second, once a year."""
+    due = time.gmtime(instant)
+    return f"{due.tm_sec} {due.tm_min} {due.tm_hour} {due.tm_mday} {due.tm_mon} *"
+
+
+def far(number: int) -> str:
+    """A minute of an hour that is at least one hour away."""
+    return f"{number % 60} {(time.gmtime().tm_hour + 2) % 24} * * *"
+
+
+EVERY_SECOND = "* * * * * *"

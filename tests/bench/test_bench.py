@@ -1,0 +1,115 @@
+"""The bench keeps working: its parts, and two measurements at the smallest size against real daemons."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from bench import report
+from bench.measurement import Bar, Row, discover, judge
+from bench.peers import install
+from bench.peers.peer import NotMeasured, peers
+from bench.peers.trial import trial
+from bench.session import Session
+from bench.tools import stamps
+from bench.tools.percentiles import percentile, spread
+from bench.tools.processes import cost, tree
+
+
+def test_percentiles_are_by_nearest_rank() -> None:
+    values = [float(number) for number in range(1, 101)]
+    assert percentile(values, 0.5) == 50
+    assert percentile(values, 0.99) == 99
+    assert percentile([3.0], 0.99) == 3
+    assert spread([0.001, 0.003], "ms", 1e3) == {"p50 ms": 1.0, "p99 ms": 3.0, "last ms": 3.0}
+    with pytest.raises(ValueError, match="no values"):
+        percentile([], 0.5)
+
+
+def test_bars_are_judged() -> None:
+    rows = [Row("ours", {"s": 2.0, "runs/s": 900.0}), Row("peer", {"s": 10.0}), Row("absent", failed="not here")]
+    bars = (
+        Bar("ours", "s", most=4.0),
+        Bar("ours", "s", most=0.1, beside="peer"),
+        Bar("ours", "runs/s", least=1000.0),
+        Bar("ours", "s", most=0.1, beside="absent"),
+    )
+    verdicts = judge(bars, rows)
+    assert [one.met for one in verdicts] == [True, False, False, None]
+    assert [one.room for one in verdicts] == [2.0, 0.5, 0.9, None]
+
+
+def test_the_child_stamps_its_start(tmp_path: Path) -> None:
+    before = time.time()
+    for _ in range(2):
+        subprocess.run([str(stamps.stamp_program(tmp_path)), str(tmp_path / "started.cmd")], check=True)
+    found = stamps.read(tmp_path, "started")
+    assert len(found) == stamps.count(tmp_path, "started") == 2
+    assert before <= found[0] <= found[1] <= time.time()
+
+
+def test_a_process_has_a_cost() -> None:
+    pids = tree([os.getpid()])
+    own = cost(pids)[os.getpid()]
+    assert own.cpu > 0
+    assert 0 < own.pss <= own.rss
+
+
+def test_a_peer_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(install, "_STATE", tmp_path / "state.json")
+    install._state.cache_clear()
+    with Session(full=False) as session:
+        row = session.row("cronstable", lambda: _try(session))
+    install._state.cache_clear()
+    assert row.figures == {}
+    assert row.failed == "it is not prepared: run python -m bench.peers.install"
+
+
+def _try(session: Session) -> dict[str, float]:
+    with trial(session, "cronstable", 1):
+        raise AssertionError("it is there")
+
+
+def test_a_peer_does_not_do_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.peers.peer.installed", lambda package: "")
+    with (
+        Session(full=False) as session,
+        trial(session, "huey", 1) as one,
+        pytest.raises(NotMeasured, match="huey does not"),
+    ):
+        one.start("idle")
+
+
+def test_every_peer_has_a_package_that_is_prepared() -> None:
+    lines = [line.split() for line in install._LIST.read_text().splitlines() if line and not line.startswith("#")]
+    assert {one.package for one in peers().values()} <= {line[1] for line in lines}
+
+
+def test_every_bar_has_its_measurement() -> None:
+    known = discover()
+    assert next(iter(known)) == "due_commands"
+    assert {"lone_job", "accepting", "executing", "idle", "history", "first_output"} <= set(known)
+    assert all(one.bars for one in known.values())
+
+
+@pytest.mark.load
+@pytest.mark.timeout(240)
+@pytest.mark.xdist_group("load")
+@pytest.mark.parametrize("name", ["due_durable", "first_output"])
+def test_a_measurement_works(name: str) -> None:
+    measurement = discover()[name]
+    with Session(full=False, peers=False) as session:
+        rows = list(measurement.run(session))
+    assert [row.failed for row in rows] == [""] * len(rows)
+    assert all(value > 0 for row in rows for value in row.figures.values())
+    for bar in measurement.bars:
+        ours = [row for row in rows if row.subject == bar.subject]
+        assert not ours or bar.figure in ours[0].figures
+    text = report.markdown({"cores": "2"}, {"one fsync ms": 0.1}, [(measurement, rows)], full=True)
+    assert f"| {rows[0].subject} |" in text
+    assert json.loads(json.dumps(report.as_json({}, {}, [(measurement, rows)], full=True)))["measurements"][name]
