@@ -177,6 +177,7 @@ class App:
             settings.slots,
             settings.queues,
             lambda: self._daemon.poke("worker"),
+            self._reloader.follow,
             self._starting.submit,
         )
         self._planner = Planner(store, in_force, bus, self.node, self._worker.claim, self._worker.take)

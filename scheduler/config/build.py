@@ -21,7 +21,7 @@ from scheduler.config.refusal import shown
 from scheduler.config.timing import Timing
 from scheduler.config.translate import complaints
 from scheduler.config.written import action_of, definition_of, fingerprint_of
-from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Secret, Watch
+from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Secret, Watch, lock_key
 from scheduler.core.model import Status
 
 _BACKSTOP = timedelta(hours=24)
@@ -123,7 +123,6 @@ class Builder:
         if timeout is None:
             timeout = _BACKSTOP if options is None else options.default_timeout
         payload = retries_of.PAYLOAD if model.retries is None else model.retries
-        lock = None if overlap is Overlap.ALLOW else f"job:{self._name}" if model.lock is None else f"lock:{model.lock}"
         after = model.after
         job = Job(
             name=self._name,
@@ -135,7 +134,7 @@ class Builder:
             schedule=schedule,
             after=None if after is None else After(after.job, Status[after.on.upper()]),
             overlap=overlap,
-            lock=lock,
+            lock=lock_key(self._name, overlap, model.lock),
             catch_up=CatchUp(model.catch_up),
             catch_up_window=model.catch_up_window or _WINDOWS[model.catch_up],
             catch_up_max=model.catch_up_max,

@@ -86,7 +86,7 @@ class Switch(Protocol):
     def ping(self) -> None: ...
 
     def silent_for(self) -> float:
-        """Seconds since its last answer."""
+        """Seconds for which it was asked and gave no answer; grows only while it is asked."""
         ...
 
     def kill(self) -> None:

@@ -161,6 +161,13 @@ class Job:
     watch: Watch = Watch()
 
 
+def lock_key(job: str, overlap: Overlap, shared: str | None) -> str | None:
+    """The key of the lock that a job needs: of the one it shares with others, or of its own; None: it needs none."""
+    if overlap is Overlap.ALLOW:
+        return None
+    return f"job:{job}" if shared is None else f"lock:{shared}"
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """Limits over all nodes: runs at once, and tokens of a bucket refilled at `rate` per second up to `burst`."""

@@ -101,6 +101,10 @@ class Jobs(Protocol):
         """Inserts or replaces job rows; the mapping is the job's definition."""
         ...
 
+    def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:
+        """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""
+        ...
+
     def advance(self, moves: Sequence[Advance]) -> set[str]:
         """The jobs that moved."""
         ...
@@ -190,6 +194,11 @@ class Runs(Protocol):
     def by_key(self, job: str, key: str) -> Run | None: ...
 
     def unfinished(self, jobs: Collection[str]) -> list[Unfinished]: ...
+
+    def replaceable(self, job: str) -> list[str]:
+        """The unfinished runs that somebody who wants the job to run now means to be rid of: all that run, and all that
+        wait, but for those with a payload that was not handed in by hand."""
+        ...
 
     def drop_pending(self, job: str, now: datetime) -> tuple[int, int]:
         """For a removed job: its waiting occurrences → CANCELED, waiting payload runs → FAILED(job_removed)."""

@@ -24,6 +24,8 @@ TERM_SHARE = 0.75
 KILL_SHARE = 0.90
 LONGEST_INTERVAL = 10.0
 """Seconds between two beats, however long the lease is."""
+ASK_EVERY = 0.5
+"""Seconds between two questions to the supervisor, at least."""
 LONGEST_SILENCE = 10.0
 """Seconds after which a supervisor that does not answer counts as dead."""
 
@@ -65,6 +67,7 @@ class Beats:
         self._next = self._clock.monotonic()
         self._seen: dict[str, Seen] = {}
         self._mourned: str | None = None
+        self._asked: float | None = None
         self.offset = 0.0
         """Seconds that the database's clock is ahead of this machine's."""
 
@@ -81,8 +84,13 @@ class Beats:
         return int(raised)
 
     def listen(self) -> Switch | None:
-        """The supervisor, if it answers; one that has been silent for too long is killed. Needs no database."""
+        """The supervisor, if it answers; one that has been silent for too long is killed. Needs no database, and may be
+        called as often as one likes: it is asked at most every half second."""
         switch = self._switch()
+        now = self._clock.monotonic()
+        if self._asked is not None and now - self._asked < ASK_EVERY:
+            return switch
+        self._asked = now
         silent = switch.silent_for()
         if silent > self._silence:
             log.error("supervisor_silent", seconds=round(silent, 1))

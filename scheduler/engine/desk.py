@@ -6,9 +6,10 @@ import difflib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from scheduler.core.commands import AuditReport, IfBusy, Reloaded
-from scheduler.core.errors import NotFound, Refused
+from scheduler.core.errors import NotFound, Refused, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
@@ -17,9 +18,12 @@ from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable, RunFilter
 from scheduler.engine.audit import OVERDUE, audit
 from scheduler.engine.deadlines import refresh_deadlines
+from scheduler.engine.fan_out import LoadFirst, check_loaded
 from scheduler.engine.in_force import InForce
 from scheduler.engine.new_run import new_run
 from scheduler.engine.reload import Reloader
+
+T = TypeVar("T")
 
 AUDIT_PERIOD = timedelta(hours=24)
 
@@ -55,9 +59,8 @@ class Desk:
         if_busy: IfBusy = IfBusy.REFUSE,
         key: str | None = None,
     ) -> tuple[Run, bool]:
-        definition = self._job(job)
-        now = self._store.now()
-        with self._store.begin() as tx:
+        def start(tx: Transaction, now: datetime) -> tuple[Run, bool]:
+            definition = self._job(job)
             tx.jobs.states([job], lock=True)
             if key is not None:
                 known = tx.runs.by_key(job, f"api:{key}")
@@ -71,7 +74,7 @@ class Desk:
                     hint="--queue waits for it, --replace cancels it",
                 )
             if if_busy is IfBusy.REPLACE:
-                tx.runs.request_cancel([one.run for one in unfinished], f"replaced by {author}", now)
+                tx.runs.request_cancel(tx.runs.replaceable(job), f"replaced by {author}", now)
             new = replace(
                 new_run(definition, cause, now, None if key is None else f"api:{key}"),
                 payload=payload,
@@ -80,10 +83,13 @@ class Desk:
                 author=author,
             )
             tx.runs.insert([new])
-            run = _stored(tx, new.id)
-        self._wake()
-        self._bus.publish("run.planned", run=run.id, job=job, cause=str(run.cause), author=author)
-        return run, True
+            return _stored(tx, new.id), True
+
+        run, new = self._write(start)
+        if new:
+            self._wake()
+            self._bus.publish("run.planned", run=run.id, job=job, cause=str(run.cause), author=author)
+        return run, new
 
     def cancel(self, run: str, *, author: str, reason: str = "") -> Run:
         why = f"canceled by {author}" + (f": {reason}" if reason else "")
@@ -97,28 +103,28 @@ class Desk:
         return after
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:
-        now = self._store.now()
-        with self._store.begin() as tx:
+        def again(tx: Transaction, now: datetime) -> Run:
             old = _stored(tx, run)
             definition = self._job(old.job)
             if old.status is Status.PENDING and old.attempt > 0:
                 tx.runs.hasten(run, now)
-                result = _stored(tx, run)
-            elif not old.status.final:
+                return _stored(tx, run)
+            if not old.status.final:
                 raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")
-            else:
-                new = replace(
-                    new_run(definition, Cause.RETRY, now),
-                    payload=old.payload,
-                    has_payload=old.has_payload,
-                    retry_of=old.id,
-                    note=reason,
-                    author=author,
-                )
-                tx.runs.insert([new])
-                result = _stored(tx, new.id)
+            new = replace(
+                new_run(definition, Cause.RETRY, now),
+                payload=old.payload,
+                has_payload=old.has_payload,
+                retry_of=old.id,
+                note=reason,
+                author=author,
+            )
+            tx.runs.insert([new])
+            return _stored(tx, new.id)
+
+        result = self._write(again)
         self._wake()
-        self._bus.publish("run.planned", run=result.id, job=old.job, cause=str(result.cause), author=author)
+        self._bus.publish("run.planned", run=result.id, job=result.job, cause=str(result.cause), author=author)
         return result
 
     def pause(self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str) -> list[Pause]:
@@ -182,6 +188,25 @@ class Desk:
         if not runs:
             raise NotFound(f"{job} has no run yet", hint=f"schedctl run-now {job}")
         return (unfinished or runs)[0].id
+
+    def _write(self, work: Callable[[Transaction, datetime], T]) -> T:
+        """`work` in a transaction in which the newest configuration is the one that this node works with: a run gets
+        its queue and its lock from that. Unavailable if this node cannot load it."""
+        now = self._store.now()
+        try:
+            return self._write_as_loaded(work, now)
+        except LoadFirst:
+            self._reloader.follow(now)
+            return self._write_as_loaded(work, now)
+
+    def _write_as_loaded(self, work: Callable[[Transaction, datetime], T], now: datetime) -> T:
+        with self._store.begin() as tx:
+            if not check_loaded(tx, self._in_force):
+                raise Unavailable(
+                    f"this node stands aside: {self._in_force.behind}",
+                    hint="ask another node; schedctl nodes shows them",
+                )
+            return work(tx, now)
 
     def _job(self, name: str) -> Job:
         job = self._in_force.job(name)

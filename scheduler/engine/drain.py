@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
+from scheduler.core.durations import format_duration
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus, Clock
 from scheduler.core.ids import short
@@ -32,6 +33,8 @@ class Drain:
         self._node = node
         self._timeout = timeout
         self._until: float | None = None
+        self.since: datetime | None = None
+        """When it began, by this machine's clock."""
         self._ended_at: float | None = None
 
     @property
@@ -45,6 +48,7 @@ class Drain:
             self._until = self._clock.monotonic()
             return
         self._worker.accepting = False
+        self.since = self._clock.now()
         self._until = self._clock.monotonic() + self._timeout.total_seconds()
         held = self._worker.live()
         log.info(
@@ -53,6 +57,15 @@ class Drain:
             at_most=str(self._timeout),
         )
         self._mark("stopping")
+
+    def words(self) -> str:
+        """What it does and for how long yet, for people."""
+        held = len(self._worker.live())
+        if self._until is None or held == 0:
+            return "it plans and starts nothing more"
+        left = timedelta(seconds=max(0, round(self._until - self._clock.monotonic())))
+        runs = "1 run" if held == 1 else f"{held} runs"
+        return f"it plans and starts nothing more, and waits for {runs}, at most for another {format_duration(left)}"
 
     def over(self) -> bool:
         """Called again and again by the main thread once the drain has begun."""

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from scheduler.core.job import Configuration, Job
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
+    """`followers`: the enabled jobs that run after others, by the name of the other."""
+
     generation: int
     configuration: Configuration
+    followers: Mapping[str, tuple[Job, ...]]
+
+    @classmethod
+    def of(cls, generation: int, configuration: Configuration) -> Loaded:
+        return cls(generation, configuration, by_followed(configuration.jobs.values()))
+
+
+def by_followed(jobs: Iterable[Job]) -> dict[str, tuple[Job, ...]]:
+    """The enabled ones of these jobs that run after others, by the name of the other."""
+    found: dict[str, tuple[Job, ...]] = {}
+    for job in jobs:
+        if job.after is not None and job.enabled:
+            found[job.after.job] = (*found.get(job.after.job, ()), job)
+    return found
 
 
 class InForce:
@@ -20,6 +38,7 @@ class InForce:
         self.loaded: Loaded | None = None
         self.behind: str | None = None
         """Why the newest generation could not be loaded; such a node neither plans nor claims."""
+        self.behind_since: datetime | None = None
 
     @property
     def current(self) -> Loaded:
@@ -28,7 +47,14 @@ class InForce:
 
     def set(self, loaded: Loaded) -> None:
         self.loaded = loaded
-        self.behind = None
+        self.behind = self.behind_since = None
+
+    def stand_aside(self, reason: str, now: datetime) -> bool:
+        """The newest generation cannot be loaded. True if that is news."""
+        news = reason != self.behind
+        self.behind = reason
+        self.behind_since = self.behind_since or now
+        return news
 
     def job(self, name: str) -> Job | None:
         return self.current.configuration.jobs.get(name)

@@ -11,11 +11,20 @@ from scheduler.core.execution import Bus
 from scheduler.core.model import Node
 from scheduler.core.ports import Store
 from scheduler.core.queries import Gauges, QueueView, Readable
+from scheduler.core.remark import Remark
 
 log = structlog.get_logger("engine")
 
 OVERDUE = timedelta(minutes=1)
 EVERY = timedelta(seconds=5)
+COMMANDS = {
+    "overdue": "schedctl list --state overdue",
+    "orphan": "schedctl nodes --all",
+    "unserved_queue": "schedctl nodes",
+    "stuck_queue": "schedctl nodes",
+    "generations": "schedctl nodes",
+}
+"""What to type first about a broken invariant."""
 
 
 class Invariants:
@@ -27,6 +36,7 @@ class Invariants:
         self._bus = bus
         self._last: datetime | None = None
         self._standing: dict[str, datetime] = {}
+        self._since: Mapping[str, datetime] = {}
         self.broken: Mapping[str, str] = {}
 
     def tick(self, now: datetime) -> int:
@@ -46,8 +56,13 @@ class Invariants:
             self._bus.publish("invariant.broken", invariant=name, detail=found[name])
         for name in self.broken.keys() - found.keys():
             log.info("invariant_restored", invariant=name)
+        self._since = {name: self._since.get(name, now) for name in found}
         self.broken = found
         return len(found)
+
+    def remarks(self) -> list[Remark]:
+        """What is broken, since when it is known, and what to look at."""
+        return [Remark(name, detail, self._since.get(name), COMMANDS.get(name)) for name, detail in self.broken.items()]
 
 
 def judge(gauges: Gauges, now: datetime, orphan: str | None, stuck: list[str]) -> dict[str, str]:

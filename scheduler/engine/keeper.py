@@ -13,6 +13,7 @@ from scheduler.core.ports import Store
 from scheduler.core.requests import Report
 from scheduler.engine.in_force import InForce
 from scheduler.engine.orphans import close_orphans
+from scheduler.engine.set_back import SetBack, further_back
 
 log = structlog.get_logger("engine")
 
@@ -22,6 +23,8 @@ REPORT_INTERVAL = 2.0
 """Seconds between two looks at what running work reports."""
 STEPS = "clock_steps"
 """Counts the steps of the database's clock that were dealt with, over all nodes."""
+SET_BACK = "clock_set_back"
+"""Up to which instant planning had come when the clock was set back (SetBack)."""
 
 
 class Keeper:
@@ -42,6 +45,8 @@ class Keeper:
         self._clock = clock
         self._attempts = attempts
         self._follow = follow
+        self.set_back: SetBack | None = None
+        """The clock of planning was set back, and what was planned before that is still to come."""
         self._last: tuple[datetime, float, str | None] | None = None
         self._reported = clock.monotonic()
         self._unsent: dict[tuple[str, int], Report] = {}
@@ -50,7 +55,8 @@ class Keeper:
         """Follows the configuration in force, notices clock steps, closes lost runs, ships reports."""
         self._follow(now)
         self._notice_step(now)
-        closed = close_orphans(self._store, self._in_force, self._bus, now)
+        # What follows the loss of a run is for those to say who know the configuration in force.
+        closed = close_orphans(self._store, self._in_force, self._bus, now) if self._in_force.behind is None else 0
         self._ship_reports()
         return closed
 
@@ -61,6 +67,15 @@ class Keeper:
         steady = self._clock.boottime()
         with self._store.read() as tx:
             steps = tx.generations.value(STEPS)
+            back = SetBack.read(tx.generations.value(SET_BACK))
+            nodes = tx.nodes.all() if self._last is None else []
+        # A node that beat later than now: the clock was set back while no daemon was there to see it.
+        latest = max((node.beat_at for node in nodes if node.beat_at is not None), default=now)
+        if latest - now > STEP and (back is None or back.until < latest):
+            back = further_back(back, latest, now)
+            with self._store.begin() as tx:
+                tx.generations.set_value(SET_BACK, back.written())
+            log.warning("clock_behind_ledger", seconds=round((latest - now).total_seconds(), 3))
         if self._last is not None:
             before, then, known = self._last
             step = (now - before) - timedelta(seconds=steady - then)
@@ -69,9 +84,13 @@ class Keeper:
                     if tx.generations.swap_value(STEPS, known, str(int(known or "0") + 1)):
                         tx.runs.shift_clock(step, now)
                         steps = str(int(known or "0") + 1)
+                        if step < timedelta(0):
+                            back = further_back(back, now - step, now)
+                            tx.generations.set_value(SET_BACK, back.written())
                 log.warning("clock_stepped", seconds=round(step.total_seconds(), 3))
                 self._bus.publish("clock.stepped", seconds=step.total_seconds())
         self._last = (now, steady, steps)
+        self.set_back = back if back is not None and now < back.until else None
 
     def _ship_reports(self) -> None:
         if self._clock.monotonic() - self._reported < REPORT_INTERVAL:

@@ -43,6 +43,8 @@ class Loop:
         self.errors = 0
         self.ailing: str | None = None
         """Why its ticks fail at present, if they do because something is unavailable."""
+        self.failing = False
+        """Its last tick ended with an error that nobody foresaw."""
 
     def request(self) -> bool:
         """Asks for a tick; False if one was asked for already and has not begun."""
@@ -75,12 +77,15 @@ class Loop:
             self._tick(self._now())
         except Unavailable as error:
             self.errors += 1
+            self.failing = False
             self._complain(str(error))
         except Exception:
             self.errors += 1
+            self.failing = True
             log.exception("loop_failed", loop=self.name)
         else:
             self.turned_at = time.monotonic()
+            self.failing = False
             if self.ailing is not None:
                 log.info("loop_recovered", loop=self.name)
                 self.ailing = None

@@ -10,7 +10,7 @@ import structlog
 from scheduler.core.execution import Bus
 from scheduler.core.lifecycle import settle, timed
 from scheduler.core.model import FailReason, Run
-from scheduler.core.outcome import Failed, Outcome
+from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.core.ports import Store, Transaction
 from scheduler.engine.aftermath import announce_settled, settle_all
 from scheduler.engine.in_force import InForce
@@ -44,7 +44,7 @@ def close_orphans(
                 return closed
         with store.begin() as tx:
             orphans = [run for run in tx.runs.orphaned(BATCH) if run.node is not None and of_node(run.node)]
-            orphans = _judgeable(tx, in_force, orphans)
+            orphans = _judgeable(tx, in_force, orphans, known)
             if not orphans:
                 return closed
             decided = []
@@ -62,13 +62,16 @@ def close_orphans(
             return closed
 
 
-def _judgeable(tx: Transaction, in_force: InForce, orphans: list[Run]) -> list[Run]:
-    """Without the runs of jobs that this node has not loaded yet: what follows their loss is not known here."""
+def _judgeable(
+    tx: Transaction, in_force: InForce, orphans: list[Run], known: Mapping[tuple[str, int], Outcome]
+) -> list[Run]:
+    """Without the runs of jobs that this node has not loaded: what follows their loss is not known here, only what
+    follows their success."""
     unknown = {run.job for run in orphans if in_force.job(run.job) is None}
     if not unknown:
         return orphans
     present = {name for name, state in tx.jobs.states(unknown).items() if state.removed_at is None}
-    return [run for run in orphans if run.job not in present]
+    return [run for run in orphans if run.job not in present or isinstance(known.get((run.id, run.attempt)), Succeeded)]
 
 
 def _announce(bus: Bus, run: Run, former: Run, now: datetime, *, lost: bool) -> None:

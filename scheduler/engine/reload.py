@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
@@ -23,6 +25,8 @@ log = structlog.get_logger("engine")
 
 LIVE_WITHIN = timedelta(seconds=30)
 """A node whose beat is younger counts as live when another one starts."""
+TRIES = 10.0
+"""A generation that could not be loaded is tried again after this many times the time that the try took."""
 
 
 class Reloader:
@@ -52,6 +56,11 @@ class Reloader:
         self._line: Line[Reloaded] = Line()
         self.rejected: str | None = None
         """Why the last file was refused; None after one was taken."""
+        self.not_taken: str | None = None
+        """Why the file was not put in force when this node started; None after one was taken."""
+        self.not_taken_at: datetime | None = None
+        self._following = threading.Lock()
+        self._next_try = 0.0
 
     def reload(
         self, *, author: str, drop_pending: bool = False, if_hash: str | None = None, dry_run: bool = False
@@ -66,7 +75,7 @@ class Reloader:
 
     def start(self, file: Configuration, *, author: str, node: str) -> Reloaded:
         """At start: puts the file in force, unless other nodes live and it would remove jobs or is an older one; then
-        this node follows what is in force."""
+        this node follows what is in force, or stands aside until it can load that."""
         now = self._store.now()
         with self._store.begin() as tx:
             newest = tx.generations.newest(lock=True)
@@ -76,23 +85,37 @@ class Reloader:
         if reason is None:
             return self._enter(reloaded, file, author)
         log.warning("file_not_taken", reason=reason, remedy="`schedctl reload` on this node applies it")
+        self.not_taken, self.not_taken_at = reason, now
         assert newest is not None
-        return self._adopt(newest)
+        # Nothing to work with, if it cannot be loaded: no job of an older file must be run as if it were in force.
+        self._in_force.set(Loaded.of(0, Configuration("", {}, {}, {})))
+        return self._try(newest, now) or Reloaded(False, newest.id, newest.hash)
 
     def follow(self, now: datetime) -> None:
-        """Loads the newest generation if another node put it in force. One that this release cannot load makes this
-        node stand aside until it can."""
-        with self._store.read() as tx:
-            if tx.generations.newest_id() <= self._in_force.current.generation:
-                return
-            newest = tx.generations.newest()
-        assert newest is not None
+        """Loads the newest generation if another node put it in force; safe to call from any thread. One that this
+        release cannot load makes this node stand aside until it can, which is tried again and again."""
+        with self._following:
+            with self._store.read() as tx:
+                newest_id = tx.generations.newest_id()
+                if newest_id <= self._in_force.current.generation:
+                    return
+                if self._in_force.behind is not None and time.monotonic() < self._next_try:
+                    return
+                newest = tx.generations.newest()
+            assert newest is not None
+            self._try(newest, now)
+
+    def _try(self, newest: Generation, now: datetime) -> Reloaded | None:
+        """Adopts it, or stands aside."""
+        begun = time.monotonic()
         try:
-            self._adopt(newest)
+            return self._adopt(newest)
         except SchedulerError as error:
-            if self._in_force.behind is None:
+            if self._in_force.stand_aside(f"generation {newest.id} cannot be loaded here: {error}", now):
                 log.error("generation_not_loaded", generation=newest.id, reason=str(error))
-            self._in_force.behind = f"generation {newest.id} cannot be loaded here: {error}"
+            # A large file takes its time; it must not take all of it.
+            self._next_try = time.monotonic() + TRIES * (time.monotonic() - begun)
+            return None
 
     # ------------------------------------------------------------ parts
 
@@ -146,8 +169,8 @@ class Reloader:
     def _enter(self, reloaded: Reloaded, file: Configuration, author: str) -> Reloaded:
         """After the commit: until here the loops work with the old definitions, and the new generation of the changed
         rows keeps them from touching those."""
-        self._in_force.set(Loaded(reloaded.generation, file))
-        self.rejected = None
+        self._in_force.set(Loaded.of(reloaded.generation, file))
+        self.rejected = self.not_taken = None
         counts = {"added": len(reloaded.added), "changed": len(reloaded.changed), "removed": len(reloaded.removed)}
         log.info("config_loaded", generation=reloaded.generation, hash=file.hash[:12], author=author, **counts)
         self._bus.publish(
@@ -207,7 +230,7 @@ class Reloader:
 
     def _adopt(self, generation: Generation) -> Reloaded:
         configuration = self._load_texts(generation.files)
-        self._in_force.set(Loaded(generation.id, configuration))
+        self._in_force.set(Loaded.of(generation.id, configuration))
         log.info("config_followed", generation=generation.id, hash=generation.hash[:12])
         self._bus.publish("config.loaded", generation=generation.id, hash=generation.hash, author=generation.author)
         return Reloaded(True, generation.id, generation.hash, unchanged=len(configuration.jobs))

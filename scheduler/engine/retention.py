@@ -28,7 +28,9 @@ class Retention:
         self._last: datetime | None = None
 
     def tick(self, now: datetime) -> int:
-        """One pass a minute; the number of rows removed."""
+        """One pass a minute, unless this node stands aside; the number of rows removed."""
+        if self._in_force.behind is not None:
+            return 0  # How long things are kept is not known here.
         if self._last is not None and timedelta(0) <= now - self._last < EVERY:
             return 0
         self._last = now

@@ -17,6 +17,7 @@ from scheduler.core.outcome import Outcome, Succeeded
 from scheduler.core.ports import Store
 from scheduler.core.requests import Settlement
 from scheduler.engine.aftermath import announce_settled, settle_all
+from scheduler.engine.fan_out import LoadFirst
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 
@@ -27,7 +28,7 @@ BATCH = 200
 
 
 class Settler:
-    """`add` from any thread, `tick` from one."""
+    """`add` from any thread, `tick` from one. `follow` loads the newest generation, if it can be loaded."""
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class Settler:
         bus: Bus,
         clock: Clock,
         node: Callable[[], str],
+        follow: Callable[[datetime], None],
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -46,6 +48,7 @@ class Settler:
         self._bus = bus
         self._clock = clock
         self._node = node
+        self._follow = follow
         self._over: queue.SimpleQueue[Live] = queue.SimpleQueue()
         self._waiting: list[Live] = []
         self._stuck: list[Live] = []
@@ -85,6 +88,13 @@ class Settler:
     def _together(self, ended: Sequence[Live], now: datetime, boottime: float, *, bare: bool = False) -> int:
         if not ended:
             return 0
+        try:
+            return self._write(ended, now, boottime, bare=bare)
+        except LoadFirst:
+            self._follow(now)
+            return self._write(ended, now, boottime, bare=bare)
+
+    def _write(self, ended: Sequence[Live], now: datetime, boottime: float, *, bare: bool) -> int:
         keys = [(one.run.id, one.run.attempt) for one in ended]
         outputs = [] if bare else self._attempts.outputs(keys)
         words = [] if bare else self._attempts.last_words(keys)

@@ -25,8 +25,8 @@ log = structlog.get_logger("engine")
 
 class Worker:
     """`prepare` builds what an executor gets (raising nothing: what cannot be prepared comes back as an outcome);
-    `wake` asks for a tick soon; `aside` does work elsewhere, in the order in which it is given: starting hundreds of
-    attempts must not make the planner late."""
+    `wake` asks for a tick soon; `follow` loads the newest generation if it can; `aside` does work elsewhere, in the
+    order in which it is given: starting hundreds of attempts must not make the planner late."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Worker:
         slots: int,
         queues: tuple[str, ...] | None,
         wake: Callable[[], None],
+        follow: Callable[[datetime], None],
         aside: Callable[[Callable[[], None]], object] = lambda work: work(),
     ) -> None:
         self._store = store
@@ -54,7 +55,7 @@ class Worker:
         self._wake = wake
         self._aside = aside
         self._held = Held(slots)
-        self._settler = Settler(store, in_force, self._held, attempts, bus, clock, node)
+        self._settler = Settler(store, in_force, self._held, attempts, bus, clock, node, follow)
         self._doubt = False
         self.accepting = True
         """False: nothing further is claimed (drain, or no trust)."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, delete, select, update
+from sqlalchemy import ColumnElement, Select, Text, cast, delete, select, update
 
 from scheduler.core.model import JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Due
@@ -90,6 +90,17 @@ class SqlJobs:
             ),
             rows,
         )
+
+    def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:
+        """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""
+        text = cast(t.jobs.c.definition, Text)
+        query = select(t.jobs.c.name, t.jobs.c.definition).where(t.jobs.c.enabled, PRESENT, text.contains('"after"'))
+        found = {}
+        for name, definition in self.session.rows(query.order_by(t.jobs.c.name)):
+            after = definition.get("after")
+            if isinstance(after, dict) and after.get("job") in jobs:
+                found[name] = definition
+        return found
 
     def advance(self, moves: Sequence[Advance]) -> set[str]:
         """The jobs that moved."""

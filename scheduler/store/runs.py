@@ -149,6 +149,9 @@ class SqlRuns:
     def pending_counts(self, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
         return unfinished.pending_counts(self.session, jobs)
 
+    def replaceable(self, job: str) -> list[str]:
+        return unfinished.replaceable(self.session, job)
+
     def redefine(self, job: Job) -> int:
         return follow(self.session, job)
 

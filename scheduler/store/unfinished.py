@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, select, union_all
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, union_all
 
-from scheduler.core.model import Status
+from scheduler.core.model import Cause, Status
 from scheduler.core.requests import Unfinished
 from scheduler.store import tables as t
 from scheduler.store.session import Session
@@ -42,6 +42,15 @@ def unfinished_of(session: Session, jobs: Collection[str]) -> dict[str, list[Unf
             Unfinished(row.job, row.id, row.seq, Status(row.status), row.cause, row.attempt, row.created_at, foreign)
         )
     return found
+
+
+def replaceable(session: Session, job: str) -> list[str]:
+    """Ids, oldest first: every running run, and of the waiting ones those without a payload, or handed in by hand."""
+    own = or_(~t.runs.c.has_payload, t.runs.c.cause == Cause.MANUAL.value)
+    running = select(t.runs.c.seq, t.runs.c.id).where(t.IS_RUNNING, t.runs.c.job == job)
+    occurrences = select(t.runs.c.seq, t.runs.c.id).where(t.PENDING_OCCURRENCE, t.runs.c.job == job, own)
+    others = select(t.runs.c.seq, t.runs.c.id).where(t.PENDING_OTHER, t.runs.c.job == job, own)
+    return [row.id for row in sorted(session.rows(union_all(running, occurrences, others)), key=lambda row: row.seq)]
 
 
 def pending_counts(session: Session, jobs: Collection[str]) -> dict[str, tuple[int, int]]:

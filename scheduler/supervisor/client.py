@@ -58,6 +58,8 @@ class SupervisorClient:
         self._gone = threading.Event()
         self._answered_at = time.monotonic()
         self._answered = 0
+        self._asked_at = 0.0
+        self._unanswered_since: float | None = None
 
     def open(self) -> SupervisorClient:
         """Start the process and wait until it listens; StartError if it does not.
@@ -180,8 +182,18 @@ class SupervisorClient:
     def ping(self) -> int:
         """Ask for an answer, which moves `answered_at` and, at last, `answered` to the number returned."""
         number = next(self._numbers)
+        self._asked_at = time.monotonic()
+        if self._unanswered_since is None:
+            self._unanswered_since = self._asked_at
         self._send({"type": "ping", "n": number})
         return number
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds for which it was asked again and again and said nothing. Time in which nobody asked, because this
+        process was stopped or the machine slept, is no silence of the supervisor's."""
+        since = self._unanswered_since
+        return 0.0 if since is None else self._asked_at - since
 
     def kill(self) -> None:
         """SIGKILL to a supervisor that is silent. `SupervisorGone` follows; what it owned falls to us."""
@@ -242,6 +254,7 @@ class SupervisorClient:
             if received is None:
                 break
             self._answered_at = time.monotonic()
+            self._unanswered_since = None
             event = _event(received[0])
             if event is not None:
                 self._tell(event)

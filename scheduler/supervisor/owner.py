@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -130,7 +129,12 @@ class Owner:
         self._present().ping()
 
     def silent_for(self) -> float:
-        return time.monotonic() - self._present().answered_at
+        return self._present().silent_for
+
+    @property
+    def supervisor_pid(self) -> int | None:
+        """The process id of the present supervisor."""
+        return None if self._client is None else self._client.pid
 
     def kill(self) -> None:
         self._present().kill()

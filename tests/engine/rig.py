@@ -92,6 +92,7 @@ class Rig:
             slots,
             queues,
             self._wake,
+            self.reloader.follow,
         )
         self.planner = Planner(
             self.store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take

@@ -91,6 +91,28 @@ def test_queue_and_replace(store: SqlStore) -> None:
     assert rig.run(newest.id).status is Status.RUNNING
 
 
+def test_replace_is_rid_of_everything_that_stands_in_the_way(store: SqlStore) -> None:
+    """All that was asked for by hand, and every occurrence; not what programs and events handed in."""
+    rig = Rig(store, jobs({"a": {"schedule": "* * * * *", "overlap": "queue", "retries": ["1h"]}, "b": {}}))
+    rig.tick(minutes=1)
+    rig.tick(minutes=1)
+    for number in range(3):
+        rig.desk.run_now("a", author="me", if_busy=IfBusy.QUEUE)
+        rig.desk.run_now("a", author="me", payload=number, has_payload=True)
+    kept, _ = rig.desk.run_now("a", author="me", cause=Cause.API, payload=1, has_payload=True)
+    other, _ = rig.desk.run_now("b", author="me")
+    before = [run.id for run in rig.runs("a") if run.id != kept.id]
+    assert len(before) == 8
+    newest, _ = rig.desk.run_now("a", author="me", if_busy=IfBusy.REPLACE)
+    assert {rig.run(run).cancel for run in before} == {"replaced by me"}
+    assert (rig.run(kept.id).cancel, rig.run(other.id).cancel) == (None, None)
+    rig.tick()
+    rig.tick()
+    assert [rig.run(run).status for run in before] == [Status.CANCELED] * 8
+    rig.finish()
+    assert [rig.run(run.id).status for run in (kept, newest)] == [Status.COMPLETED, Status.RUNNING]
+
+
 @pytest.mark.parametrize("payload", [{"n": 1}, [], "", 0, None])
 def test_an_idempotency_key_names_one_request(store: SqlStore, payload: object) -> None:
     """A payload of null is a payload, too."""

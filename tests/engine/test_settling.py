@@ -157,8 +157,8 @@ def test_more_ends_than_one_batch(sqlite: SqlStore, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_end_that_is_heard_late_is_written_down_as_it_was(store: SqlStore) -> None:
-    """The daemon was stopped for a minute; whoever owns the child saw it end after four seconds, on a clock that goes on
-    meanwhile. The wall clock was set back besides."""
+    """The daemon was stopped for a minute; whoever owns the child saw it end after four seconds. The wall clock was set
+    back besides."""
     rig = Rig(store, jobs({"a": MINUTELY}))
     rig.tick(minutes=1)
     began = rig.clock.boottime()
