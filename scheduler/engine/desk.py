@@ -71,7 +71,7 @@ class Desk:
                 held = unfinished[0]
                 raise Refused(
                     f"{job} has an unfinished run: {short(held.run)} ({held.status})",
-                    hint="--queue waits for it, --replace cancels it",
+                    hint=f"wait for it: schedctl run-now {job} --queue; or cancel it: schedctl run-now {job} --replace",
                 )
             if if_busy is IfBusy.REPLACE:
                 tx.runs.request_cancel(tx.runs.replaceable(job), f"replaced by {author}", now)
@@ -177,7 +177,7 @@ class Desk:
                 f"{text} fits several runs: {', '.join(short(one) for one in found)}", hint="write more of the id"
             )
         if not found:
-            raise NotFound(f"no run and no job {text!r}", hint="schedctl runs lists them")
+            raise NotFound(f"no run and no job {text!r}", hint="`schedctl runs` lists them")
         return found[0]
 
     def _latest_of(self, job: str) -> str:
@@ -204,7 +204,7 @@ class Desk:
             if not check_loaded(tx, self._in_force):
                 raise Unavailable(
                     f"this node stands aside: {self._in_force.behind}",
-                    hint="ask another node; schedctl nodes shows them",
+                    hint="ask another node; `schedctl nodes` shows them",
                 )
             return work(tx, now)
 
@@ -217,13 +217,13 @@ class Desk:
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=3)
-    return f"did you mean {', '.join(close)}?" if close else "schedctl list shows them"
+    return f"did you mean {', '.join(close)}?" if close else "`schedctl list` shows them"
 
 
 def _stored(tx: Transaction, run: str) -> Run:
     found = tx.runs.get(run)
     if found is None:
-        raise NotFound(f"no run {short(run)}", hint="schedctl runs lists them")
+        raise NotFound(f"no run {short(run)}", hint="`schedctl runs` lists them")
     return found
 
 
