@@ -11,7 +11,7 @@ from scheduler.cli.sheet import line
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted, plain
-from scheduler.cli.times import at, took
+from scheduler.cli.times import column, took
 from scheduler.cli.words import cause_of, dead_letter, failure, fate_of, run_took
 from scheduler.core.errors import NotFound
 
@@ -78,7 +78,8 @@ def _attempts(surface: Surface, run: Shown) -> None:
     attempts = run["attempts"]
     if not attempts:
         return
-    zone, now = surface.zone, surface.now()
+    zone = surface.zone
+    times = column([one["started_at"] for one in attempts], zone, surface.now())
     surface.out(f"\n{counted(len(attempts), 'attempt').capitalize()}")
     columns = [
         Column("TRY"),
@@ -92,14 +93,14 @@ def _attempts(surface: Surface, run: Shown) -> None:
     rows = [
         [
             str(one["number"]),
-            at(one["started_at"], zone, now, with_zone=False, seconds=True),
+            time,
             took(one["duration_s"]),
             _outcome(one),
             counted(one["left"], "process", "processes") if one["left"] else "-",
             (one["node"] or "-")[-8:],
             str(one["fence"]),
         ]
-        for one in attempts
+        for one, time in zip(attempts, times, strict=True)
     ]
     surface.table(columns, rows)
 

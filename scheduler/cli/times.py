@@ -36,27 +36,55 @@ def zone_or_utc(name: str | None) -> tuple[tzinfo, str]:
 
 def read(text: str | None) -> datetime | None:
     """An instant out of the daemon's JSON."""
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+    return None if text is None else _read(text)
+
+
+def _read(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def absolute(
-    instant: datetime, zone_name: str | None, now: datetime, *, with_zone: bool = True, seconds: bool = False
+    instant: datetime,
+    zone_name: str | None,
+    now: datetime,
+    *,
+    with_zone: bool = True,
+    seconds: bool = False,
+    dated: bool = False,
 ) -> str:
-    """`Mon 08:00` within the week around now, else `2026-12-07 08:00`; seconds where there are any, or if asked for;
-    then the zone."""
+    """`Mon 08:00` within the week around now, else `Mon 2026-12-07 08:00` (or if `dated`); seconds where there are any,
+    or if asked for; then the zone."""
     zone, name = zone_or_utc(zone_name)
     local = instant.astimezone(zone)
     clock = f"{local:%H:%M:%S}" if seconds or local.second or local.microsecond else f"{local:%H:%M}"
-    days = (local.date() - now.astimezone(zone).date()).days
-    day = _WEEKDAYS[local.weekday()] if -6 <= days <= 6 else f"{local:%Y-%m-%d}"
+    day = _WEEKDAYS[local.weekday()]
+    if dated or not _near(instant, zone, now):
+        day += f" {local:%Y-%m-%d}"
     return f"{day} {clock} {name}" if with_zone else f"{day} {clock}"
 
 
-def at(text: str, zone_name: str | None, now: datetime, *, with_zone: bool = True, seconds: bool = False) -> str:
+def _near(instant: datetime, zone: tzinfo, now: datetime) -> bool:
+    """Whether the weekday alone tells the day."""
+    return -6 <= (instant.astimezone(zone).date() - now.astimezone(zone).date()).days <= 6
+
+
+def at(text: str, zone_name: str | None, now: datetime, *, with_zone: bool = True) -> str:
     """`absolute` of an instant out of the daemon's JSON."""
-    instant = read(text)
-    assert instant is not None
-    return absolute(instant, zone_name, now, with_zone=with_zone, seconds=seconds)
+    return absolute(_read(text), zone_name, now, with_zone=with_zone)
+
+
+def column(texts: Iterable[str | None], zone_name: str | None, now: datetime) -> list[str]:
+    """Instants below each other: all with seconds, and all with dates, if one of them needs them. Without the zone,
+    which the title names; `-` for none."""
+    instants = [read(text) for text in texts]
+    known = [instant for instant in instants if instant is not None]
+    zone, _ = zone_or_utc(zone_name)
+    seconds = any(instant.second or instant.microsecond for instant in known)
+    dated = not all(_near(instant, zone, now) for instant in known)
+    return [
+        "-" if instant is None else absolute(instant, zone_name, now, with_zone=False, seconds=seconds, dated=dated)
+        for instant in instants
+    ]
 
 
 def span(first: str, last: str, zone_name: str | None, now: datetime) -> str:
@@ -64,11 +92,6 @@ def span(first: str, last: str, zone_name: str | None, now: datetime) -> str:
     start, end = (at(one, zone_name, now, with_zone=False) for one in (first, last))
     same = start.rpartition(" ")[0] == end.rpartition(" ")[0]
     return f"{start} to {end.rpartition(' ')[2] if same else end}"
-
-
-def has_seconds(texts: Iterable[str | None]) -> bool:
-    """Whether any of these instants lies between two minutes."""
-    return any(text is not None and not text.endswith(":00Z") for text in texts)
 
 
 def both(text: str | None, zone_name: str | None, now: datetime) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from scheduler.store.store import SqlStore
+from tests.cli.screen import Screen
 from tests.databases import Place
 from tests.faces import Faces, Served
 
@@ -21,3 +22,8 @@ def served(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]
     monkeypatch.setenv("TZ", "Europe/Paris")
     with Faces(store).served() as found:
         yield found
+
+
+@pytest.fixture
+def screen(served: Served, capsys: pytest.CaptureFixture[str]) -> Screen:
+    return Screen(served, capsys)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 
 import pytest
@@ -10,30 +9,7 @@ import pytest
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed
 from scheduler.core.requests import Advance
-from tests.faces import Served
-
-
-class Screen:
-    def __init__(self, served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-        self.served = served
-        self.rig = served.rig
-        self._capsys = capsys
-        self.err = ""
-        self.code = 0
-
-    def __call__(self, *arguments: str) -> list[str]:
-        """The lines on stdout."""
-        self.code = self.served.schedctl(*arguments)
-        out, self.err = self._capsys.readouterr()
-        return out.splitlines()
-
-    def json(self, *arguments: str) -> object:
-        return json.loads("\n".join(self(*arguments, "-o", "json")))
-
-
-@pytest.fixture
-def screen(served: Served, capsys: pytest.CaptureFixture[str]) -> Screen:
-    return Screen(served, capsys)
+from tests.cli.screen import Screen
 
 
 def failed(code: int = 1) -> Failed:
@@ -72,10 +48,10 @@ def test_runs_shows_skips_with_their_reason(screen: Screen) -> None:
     (running,) = screen.rig.runs("minutely")
     lines = screen("runs", "minutely")
     assert lines[0].split() == ["RUN", "TIME", "(Europe/Paris)", "STATUS", "TOOK", "TRY", "RESULT", "CAUSE"]
-    assert lines[1].split()[:3] == ["-", "Mon", "09:03:00"]
+    assert lines[1].split()[:3] == ["-", "Mon", "09:03"]
     assert "SKIPPED" in lines[1]
     assert f"overlap 2×: run {running.id[-8:]} is still running, Mon 09:02 to 09:03" in lines[1]
-    assert lines[2].split()[:5] == [running.id[-8:], "Mon", "09:01:00", "RUNNING", "2m"]
+    assert lines[2].split()[:5] == [running.id[-8:], "Mon", "09:01", "RUNNING", "2m"]
     assert screen.err == f"next: schedctl runs {running.id[-8:]}\n"
     assert len(screen("runs", "--no-skips")) == 2
     assert screen("runs", "-o", "name") == [running.id]

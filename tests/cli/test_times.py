@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.cli.times import absolute, ago, both, local_zone, took, typed_past, zone_or_utc
+from scheduler.cli.times import absolute, ago, both, column, local_zone, span, took, typed_past, zone_or_utc
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -15,9 +15,9 @@ NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
         ("2026-03-04T12:00:00Z", "UTC", "Wed 12:00 UTC"),
         ("2026-03-04T12:00:05Z", "UTC", "Wed 12:00:05 UTC"),
         ("2026-03-10T23:59:00Z", "UTC", "Tue 23:59 UTC"),
-        ("2026-03-11T00:00:00Z", "UTC", "2026-03-11 00:00 UTC"),
+        ("2026-03-11T00:00:00Z", "UTC", "Wed 2026-03-11 00:00 UTC"),
         ("2026-02-26T00:00:00Z", "UTC", "Thu 00:00 UTC"),
-        ("2026-02-25T23:59:00Z", "UTC", "2026-02-25 23:59 UTC"),
+        ("2026-02-25T23:59:00Z", "UTC", "Wed 2026-02-25 23:59 UTC"),
         ("2026-03-04T20:30:00Z", "Asia/Tokyo", "Thu 05:30 Asia/Tokyo"),
         ("2026-03-04T12:00:00Z", "Nowhere/Land", "Wed 12:00 UTC"),
         ("2026-03-04T12:00:00Z", None, "Wed 12:00 UTC"),
@@ -25,6 +25,18 @@ NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 )
 def test_absolute(instant: str, zone: str | None, text: str) -> None:
     assert absolute(datetime.fromisoformat(instant), zone, NOW) == text
+
+
+def test_instants_below_each_other_have_one_format() -> None:
+    near, far, odd = "2026-03-04T12:00:00Z", "2026-03-14T12:00:00Z", "2026-03-04T12:00:00.250000Z"
+    assert column([near, None], "Asia/Tokyo", NOW) == ["Wed 21:00", "-"]
+    assert column([near, far], "UTC", NOW) == ["Wed 2026-03-04 12:00", "Sat 2026-03-14 12:00"]
+    assert column([near, odd], "UTC", NOW) == ["Wed 12:00:00", "Wed 12:00:00"]
+
+
+def test_a_span_of_one_day_names_it_once() -> None:
+    assert span("2026-03-04T11:00:00Z", "2026-03-04T11:30:00Z", "UTC", NOW) == "Wed 11:00 to 11:30"
+    assert span("2026-03-04T23:59:00Z", "2026-03-05T00:01:00Z", "UTC", NOW) == "Wed 23:59 to Thu 00:01"
 
 
 def test_both_and_ago() -> None:

@@ -9,7 +9,7 @@ import click
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted
-from scheduler.cli.times import ago, at, has_seconds
+from scheduler.cli.times import ago, at, column
 from scheduler.cli.verb import verb
 from scheduler.cli.words import brief_result_of, run_took
 
@@ -49,8 +49,9 @@ def list_jobs(
         Column("TOOK", spare=3),
         Column("STATE", 16),
     ]
-    seconds = has_seconds(job["next_run_at"] for job in jobs if job["enabled"])
-    rows = [_row(job, surface, seconds=seconds) for job in jobs]
+    coming = [job["next_run_at"] if job["enabled"] else None for job in jobs]
+    times = column(coming, surface.zone, surface.now())
+    rows = [_row(job, surface, time) for job, time in zip(jobs, times, strict=True)]
     surface.table(columns, rows, [job["state"] for job in jobs])
     surface.say(_sum(jobs))
     worst = next((job for job in jobs if job["state"] in ("alarm", "missed", "failing", "late")), None)
@@ -58,13 +59,12 @@ def list_jobs(
     return 0
 
 
-def _row(job: Shown, surface: Surface, *, seconds: bool) -> list[str]:
+def _row(job: Shown, surface: Surface, time: str) -> list[str]:
     now, last = surface.now(), job["last"]
-    coming = job["next_run_at"] if job["enabled"] else None
     return [
         job["name"],
-        "-" if coming is None else at(coming, surface.zone, now, with_zone=False, seconds=seconds),
-        ago(coming, now),
+        time,
+        "-" if time == "-" else ago(job["next_run_at"], now),
         "never" if last is None else ago(last["started_at"], now),
         "-" if last is None else brief_result_of(last, now),
         "-" if last is None else run_took(last, now),

@@ -15,7 +15,7 @@ from scheduler.cli.complete import complete_job
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line
-from scheduler.cli.times import ago, at, has_seconds, typed, zone_or_utc
+from scheduler.cli.times import ago, at, column, typed, zone_or_utc
 from scheduler.cli.verb import verb
 from scheduler.core.errors import InvalidInput, ScheduleError
 from scheduler.core.stamp import to_text
@@ -167,18 +167,18 @@ def _show(surface: Surface, found: list[Shown], *, with_job: bool) -> None:
 
 def time_rows(surface: Surface, found: list[Shown]) -> tuple[str, list[list[str]]]:
     """The title of the first column, and per occurrence: by the clock of its zone, in UTC, how far it is, remarks."""
-    zones = {one["zone"] for one in found}
-    seconds = has_seconds(one["utc"] for one in found)
-    title = f"TIME ({zone_or_utc(zones.pop())[1]})" if len(zones) == 1 else "TIME"
-    return title, [_time_row(surface, one, with_zone=title == "TIME", seconds=seconds) for one in found]
-
-
-def _time_row(surface: Surface, one: Shown, *, with_zone: bool, seconds: bool) -> list[str]:
-    now = surface.now()
-    excused = one.get("excused") and f"will not run: {one['excused']}"
-    return [
-        at(one["utc"], one["zone"], now, with_zone=with_zone, seconds=seconds),
-        at(one["utc"], "UTC", now, with_zone=False, seconds=seconds),
-        ago(one["utc"], now),
-        "; ".join(text for text in (excused, one["note"]) if text),
+    now, texts, zones = surface.now(), [one["utc"] for one in found], {one["zone"] for one in found}
+    utc = column(texts, "UTC", now)
+    if len(zones) == 1:
+        zone = zones.pop()
+        title, local = f"TIME ({zone_or_utc(zone)[1]})", column(texts, zone, now)
+    else:
+        title, local = "TIME", [at(one["utc"], one["zone"], now) for one in found]
+    return title, [
+        [mine, theirs, ago(one["utc"], now), _remark(one)] for mine, theirs, one in zip(local, utc, found, strict=True)
     ]
+
+
+def _remark(one: Shown) -> str:
+    excused = one.get("excused") and f"will not run: {one['excused']}"
+    return "; ".join(text for text in (excused, one["note"]) if text)

@@ -13,7 +13,7 @@ from scheduler.cli.run_view import named_run, show_run
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line
-from scheduler.cli.times import at, typed_past
+from scheduler.cli.times import column, typed_past
 from scheduler.cli.verb import verb
 from scheduler.cli.words import cause_of, reason_of, result_of, run_took, skip_of
 from scheduler.core.errors import InvalidInput, NotFound
@@ -50,7 +50,7 @@ def runs(
 ) -> int:
     """Shows what ran and what was skipped, with the reason; newest first. Given a run's id, or the end of one, it shows
     everything about that run."""
-    start, end = _instant(surface, since), _instant(surface, until)
+    start, end = _typed(surface, since), _typed(surface, until)
     if start is not None and end is not None and start >= end:
         raise click.UsageError(f"--since {since} is not before --until {until}: nothing can lie between; swap them")
     query = {
@@ -109,19 +109,25 @@ def show(surface: Surface, entries: list[Shown], *, with_job: bool) -> None:
         Column("RESULT", 30),
         Column("CAUSE", 14, spare=1),
     ]
-    rows = [_row(surface, entry) for entry in entries]
+    times = column(map(_instant_of, entries), surface.zone, surface.now())
+    rows = [_row(surface, entry, time) for entry, time in zip(entries, times, strict=True)]
     if not with_job:
         columns = [column for column in columns if column.title != "JOB"]
         rows = [[row[0], *row[2:]] for row in rows]
     surface.table(columns, rows, [entry["status"] for entry in entries])
 
 
-def _row(surface: Surface, entry: Shown) -> list[str]:
+def _instant_of(entry: Shown) -> str:
+    """When it began; when it should have, if it did not (yet)."""
+    if entry["type"] == "skip":
+        return str(entry["last"])
+    return str(entry["started_at"] or entry["scheduled_for"] or entry["created_at"])
+
+
+def _row(surface: Surface, entry: Shown, time: str) -> list[str]:
     now = surface.now()
     if entry["type"] == "skip":
-        time = at(entry["last"], surface.zone, now, with_zone=False, seconds=True)
         return ["-", entry["job"], time, "SKIPPED", "-", "-", skip_of(entry, surface.zone, now), "schedule"]
-    shown = entry["started_at"] or entry["scheduled_for"] or entry["created_at"]
     result = result_of(entry, now)
     if entry["error"] and entry["status"] == "PENDING":
         result += f" ({reason_of(entry)})"
@@ -132,7 +138,7 @@ def _row(surface: Surface, entry: Shown) -> list[str]:
     return [
         entry["short_id"],
         entry["job"],
-        at(shown, surface.zone, now, with_zone=False, seconds=True),
+        time,
         entry["status"],
         run_took(entry, now),
         str(entry["attempt"] or "-"),
@@ -149,7 +155,7 @@ def _next(entries: list[Shown]) -> str:
     return command_line("runs", runs[0]["short_id"]) if runs else command_line("describe", entries[0]["job"])
 
 
-def _instant(surface: Surface, text: str | None) -> datetime | None:
+def _typed(surface: Surface, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
