@@ -114,8 +114,6 @@ class Builder:
         schedule = timing.schedule(zone)
         self._one_action(model, broken)
         action, written = action_of(options)
-        if model.external and options is None and model.schedule is None and "schedule" not in broken:
-            self._complain(("external",), "an external job without a schedule", "add the schedule on which it reports")
         scheduled = model.schedule is not None or "schedule" in broken
         overlap = self._overlap(model, scheduled, broken)
         leftovers = self._leftovers(model, overlap, broken)
@@ -179,11 +177,9 @@ class Builder:
             self.secrets[self._name] = found
 
     def _one_action(self, model: JobModel, broken: set[str]) -> None:
-        external = "external" if model.external or "external" in broken else None
-        given = [key for key in self._own if key == external or (key in self._actions and self._own[key] is not None)]
-        choices = ", ".join((*self._kinds, "external"))
+        given = [key for key in self._own if key in self._actions and self._own[key] is not None]
         if not given and not broken & self._later():
-            self._complain((), "the job does nothing", f"add one of {choices}", key=True)
+            self._complain((), "the job does nothing", f"add one of {', '.join(self._kinds)}", key=True)
         elif len(given) > 1:
             self._complain(
                 (given[1],), f"a job has one action, but here are {' and '.join(given)}", "keep one of them", key=True

@@ -37,7 +37,7 @@ def notes_of(entry: Entry, zone: str, faithful: bool, homes: Homes) -> list[str]
         notes.append(_OURS if entry.schedule is not None else _OURS_AT_BOOT)
     notes += _about_processes(entry, faithful)
     notes += _about_surroundings(entry, faithful, homes)
-    if entry.zone != zone:
+    if entry.schedule is not None and entry.zone != zone:
         notes.append(f"CRON_TZ={entry.zone} is followed, as cronie does; Debian's cron ignores it")
     if entry.schedule is not None and both_days(entry.schedule):
         notes.append("day of month and day of week are both given: either is enough, as in cron")

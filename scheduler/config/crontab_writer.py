@@ -127,8 +127,8 @@ def _job(name: str, entry: Entry, zone: str, shadow: bool, common: Mapping[str, 
         lines.append(f"    schedule: {_quoted(entry.schedule)}")
         if both_days(entry.schedule):
             lines.append("    day_match: or")
-    if entry.zone != zone:
-        lines.append(f"    timezone: {_scalar(entry.zone or zone)}")
+        if entry.zone != zone:
+            lines.append(f"    timezone: {_scalar(entry.zone or zone)}")
     shell = entry.env.get("SHELL", _SHELL)
     if shell == _SHELL:
         lines.append(f"    command: {_quoted(entry.command)}")

@@ -28,7 +28,7 @@ def schema(actions: Actions | None = None) -> dict[str, Any]:
     job["properties"]["after"] = {"description": after.pop("description"), "anyOf": [NAME_SCHEMA, after]}
     for kind, options in kinds.items():
         job["properties"][kind] = {"description": options.summary, **_clean(_inlined(options.json_schema()))}
-    job["oneOf"] = [{"required": [kind]} for kind in (*kinds, "external")]
+    job["oneOf"] = [{"required": [kind]} for kind in kinds]
     names = {"propertyNames": NAME_SCHEMA}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -113,9 +113,9 @@ def size_text(size: int) -> str:
 
 
 def action_of(options: Options | None) -> tuple[Action, Json]:
-    """The action for the executor, and as it is written; without options the job runs elsewhere."""
+    """The action for the executor, and as it is written; none where the job's author forgot it."""
     if options is None:
-        return Action("external", {}), True
+        return Action("none", {}), None
     return Action(options.kind, options.options()), options.written()
 
 

@@ -43,7 +43,6 @@ HTTP = "http: {url: https://x.example/y"
             "call",
             {"function": "m:f", "with": {"a": [1, 2.5, None, True], "b": {"c": "x"}}},
         ),
-        ("external: true, schedule: '@daily', timezone: UTC", "external", {}),
     ],
 )
 def test_options(keys: str, kind: str, options: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ jobs:
   a: {<<: *base, schedule: ["0 8 * * 1", "*/5 2 * * *"], command: [sh, -c, "x"], queue: llm}
   b: {after: {job: a, on: failed}, http: {url: "http://x/${HOST}", headers: {A: {env: T, prefix: "B "}}, body: "{}"}}
   c: {call: {function: m:f, with: {x: [1, 2.5, null]}}, lock: l, secrets: {S: {file: /s}}, limits: {memory: 1GiB}}
-  d: {external: true, schedule: "@daily", blackouts: [{from: 2026-12-24, to: 2026-12-27, reason: r}]}
+  d: {command: w, schedule: "@daily", blackouts: [{from: 2026-12-24, to: 2026-12-27, reason: r}]}
 """
 
 
@@ -83,7 +83,7 @@ JSON = st.recursive(
     max_leaves=6,
 )
 KEYS = sorted(
-    {"schedule", "timezone", "command", "http", "call", "external", "after", "retries", "blackouts", "env", "secrets"}
+    {"schedule", "timezone", "command", "http", "call", "after", "retries", "blackouts", "env", "secrets"}
     | {"limits", "keep", "log_limit", "tags", "lock", "overlap", "timeout", "grace", "queue", "priority", "workdir"}
     | {"user", "stdin", "description", "enabled", "heartbeat", "severity", "day_match", "catch_up"}
 )

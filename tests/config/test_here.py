@@ -120,7 +120,6 @@ def test_what_is_not_here(folder: Path, keys: str, column: int, code: str, said:
         "{command: 'true', user: root}",
         "{command: 'true', secrets: {A: {env: THERE}, B: {file: /etc/passwd}}}",
         "{http: {url: 'http://x'}, workdir: nowhere, user: nobody-at-all}",
-        "{external: true, schedule: '@daily', timezone: UTC, workdir: nowhere}",
         "call: reports.weekly:value",
         "call: reports.weekly:later",
         "call: reports.weekly:Report.run",

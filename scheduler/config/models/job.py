@@ -218,9 +218,6 @@ class JobModel(DefaultsModel):
     after: Annotated[
         AfterModel | None, BeforeValidator(_after), Field(description="A run for each run of another job.")
     ] = None
-    external: Annotated[
-        Switch, Field(description="true: it runs elsewhere and reports to us; only its deadline is watched.")
-    ] = False
 
 
 @lru_cache(maxsize=8)
