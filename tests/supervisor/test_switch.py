@@ -142,6 +142,26 @@ def test_trust_runs_out(tmp_path: Path) -> None:
         harness.sh("late", "exit 0")
 
 
+def test_silence_is_counted_only_while_somebody_asks(supervisor: Harness) -> None:
+    """A daemon that was stopped finds an old answer, or none, when it wakes: neither is the supervisor's fault."""
+    client = supervisor.client
+    number = client.ping()
+    wait_until(lambda: client.answered == number)
+    assert client.silent_for == 0
+    os.kill(client.pid, signal.SIGSTOP)
+    try:
+        asked = time.monotonic()
+        client.ping()
+        wait_until(lambda: time.monotonic() - asked > 0.3)
+        assert client.silent_for == 0
+        number = client.ping()
+        assert 0.3 < client.silent_for <= time.monotonic() - asked
+    finally:
+        os.kill(client.pid, signal.SIGCONT)
+    wait_until(lambda: client.answered == number)
+    assert client.silent_for == 0
+
+
 def test_trust_that_is_extended_ends_nothing(supervisor: Harness) -> None:
     supervisor.sh("r", "until [ -e go ]; do sleep 0.01; done; exit 8")
     until = time.monotonic() + 1.0
