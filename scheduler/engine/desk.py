@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from scheduler.core.commands import AuditReport, IfBusy, Reloaded
-from scheduler.core.errors import NotFound, Refused, Unavailable
+from scheduler.core.errors import InvalidInput, NotFound, Refused, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
@@ -164,8 +164,13 @@ class Desk:
             with self._store.read() as tx:
                 if job not in tx.jobs.states([job]):
                     self._job(job)
-        now = self._store.now()
-        return audit(self._store, since or now - AUDIT_PERIOD, now - OVERDUE, job)
+        until = self._store.now() - OVERDUE
+        if since is not None and since >= until:
+            raise InvalidInput(
+                "`since` is too late: what was due a minute ago and earlier can be audited",
+                hint="give an earlier instant",
+            )
+        return audit(self._store, since or until + OVERDUE - AUDIT_PERIOD, until, job)
 
     def find_run(self, text: str) -> str:
         with self._readable.queries() as queries:

@@ -193,6 +193,19 @@ def test_audit(screen: Screen) -> None:
     assert screen.err.endswith("next: schedctl runs minutely\n")
 
 
+@pytest.mark.parametrize("since", ["tomorrow", "2027-01-01", "now", "in 2h"])
+def test_what_is_to_come_cannot_be_audited(screen: Screen, since: str) -> None:
+    assert screen("audit", "--since", since) == []
+    assert screen.code == 2
+    assert "what is still to come cannot be audited; write how long ago (7d)" in screen.err
+
+
+def test_runs_between_an_end_and_a_later_beginning(screen: Screen) -> None:
+    assert screen("runs", "--since", "1h", "--until", "2h") == []
+    assert screen.code == 2
+    assert "--since 1h is not before --until 2h" in screen.err
+
+
 def test_show_names_the_lines(screen: Screen) -> None:
     lines = screen("show", "report", "--no-defaults")
     assert lines[0].split() == ["KEY", "VALUE", "WHERE"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, update
 
+from scheduler.core.errors import InvalidInput
 from scheduler.core.ids import new_id
 from scheduler.core.model import Cause, NewRun
 from scheduler.core.stamp import to_text
@@ -270,3 +271,12 @@ def test_what_is_only_owed_raises_no_alarm(sqlite: SqlStore, logs: list[MutableM
     rig.clock.step(hours=1, minutes=5)
     assert rig.auditor.tick(rig.clock.now()) == 0
     assert [entry for entry in logs if entry["event"] == "instants_unaccounted"] == []
+
+
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(days=1), timedelta(seconds=-59)])
+def test_a_window_that_is_empty_is_refused(sqlite: SqlStore, ahead: timedelta) -> None:
+    """It would be clean whatever is missing."""
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    with pytest.raises(InvalidInput, match="`since` is too late"):
+        rig.desk.audit(since=rig.clock.now() + ahead)
+    assert rig.desk.audit(since=rig.clock.now() - timedelta(seconds=61)).clean
