@@ -14,6 +14,8 @@ from scheduler.web.backend import Check
 
 STALE = 30.0
 """Seconds without a turned loop after which a node is not ready."""
+ASKING = ("keeper", "planner", "worker", "beats")
+"""The loops whose ticks fail when the database does."""
 
 
 class Readiness:
@@ -54,7 +56,8 @@ class Readiness:
         return f"no turn for {STALE:g} s: {', '.join(stale)}" if stale else None
 
     def _answering(self) -> str | None:
-        ailing = self._loops["keeper"].ailing
+        """A database may answer those that read, and not those that write."""
+        ailing = next((self._loops[name].ailing for name in ASKING if self._loops[name].ailing is not None), None)
         return f"the database does not answer: {ailing}" if ailing is not None else None
 
     def _newest(self) -> str | None:

@@ -91,12 +91,11 @@ class Service:
     @contextmanager
     def reloading(self) -> Iterator[None]:
         """Around everything that puts a file in force."""
-        told = self._phase(RELOADING=1, MONOTONIC_USEC=monotonic_usec())
+        self._phase(RELOADING=1, MONOTONIC_USEC=monotonic_usec())
         try:
             yield
         finally:
-            if told:
-                self._phase(READY=1)
+            self._phase(READY=1)
 
     def leave(self) -> None:
         """The daemon is on its way out; to be called again and again while that takes."""
@@ -125,13 +124,11 @@ class Service:
             self._status = _sentence(parts, ready=True)
             self._phase(READY=1, STATUS=self._status)
 
-    def _phase(self, **lines: str | int) -> bool:
+    def _phase(self, **lines: str | int) -> None:
         """Says so if the daemon is ready and not leaving: a reload that ends then changes nothing any more."""
         with self._guard:
-            if not self._ready.is_set() or self._stopping:
-                return False
-            self._notify.send(**lines)
-            return True
+            if self._ready.is_set() and not self._stopping:
+                self._notify.send(**lines)
 
     def _feed_watchdog(self, parts: Parts) -> None:
         limit = self._notify.watchdog
