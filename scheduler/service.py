@@ -13,14 +13,13 @@ import structlog
 from scheduler.core.ids import short
 from scheduler.core.model import Run
 from scheduler.engine.drain import Drain
+from scheduler.engine.health import ESSENTIAL
 from scheduler.engine.loop import Loop
 from scheduler.observe.notify_socket import NotifySocket, monotonic_usec
 from scheduler.readiness import Readiness
 
 log = structlog.get_logger("daemon")
 
-ESSENTIAL = ("beats", "planner", "worker", "keeper", "children")
-"""The loops without which nothing runs. What the others do may take as long as it takes."""
 EXTENSION = 60.0
 """Seconds by which a start or an end that takes its time asks for more, at a time."""
 LONGEST_START = 3600.0

@@ -14,8 +14,9 @@ import pytest
 import structlog
 
 from scheduler import service as service_module
+from scheduler.engine.health import ESSENTIAL
 from scheduler.observe.notify_socket import NotifySocket
-from scheduler.service import ESSENTIAL, Parts, Service, waits_for_disk
+from scheduler.service import Parts, Service, waits_for_disk
 from tests.daemon.waiting import wait_for
 
 WATCHDOG = 120.0
