@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, suppress
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import structlog
 
@@ -20,12 +21,16 @@ from scheduler.core.job import Configuration
 from scheduler.core.model import Node, Output
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.schedule import TZDATA_VERSION
+from scheduler.doors import Doors
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
 from scheduler.engine.clock import SystemClock
 from scheduler.engine.daemon import Daemon
 from scheduler.engine.desk import Desk
+from scheduler.engine.disk import Disk
 from scheduler.engine.drain import Drain
+from scheduler.engine.gate import TokenGate
+from scheduler.engine.health import Health, Watched
 from scheduler.engine.in_force import InForce
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
@@ -53,10 +58,7 @@ from scheduler.succession import succeed
 from scheduler.supervisor.file_lock import FileLock
 from scheduler.supervisor.owner import Owner
 from scheduler.supervisor.state import StateLock, forget_exits
-from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
-from scheduler.web.front import Front
-from scheduler.web.server import WebServer
 
 log = structlog.get_logger("daemon")
 
@@ -77,9 +79,7 @@ class App:
         self._node = new_id()
         self._service = Service(NotifySocket.of(os.environ))
         self._patience = Patience(self._service.stage)
-        self._reading = Front(VERSION, lambda: self._patience.reason)
-        self._acting = Front(VERSION, lambda: self._patience.reason)
-        self._web = WebServer(self._reading, self._acting, settings.listen, settings.socket)
+        self._doors = Doors(settings, VERSION, lambda: self._patience.reason)
 
     def run(self) -> int:
         """From the lock on the state directory to the end of the drain."""
@@ -102,13 +102,13 @@ class App:
             lock = StateLock.acquire(settings.state_dir, say=lambda text: say(detail=text))
             stack.callback(lock.release)
             more_locks = self._lock_database(stack)
-            self._web.open()
-            stack.callback(self._web.stop)
-            self._web.start()
+            self._doors.open()
+            stack.callback(self._doors.close)
             self._service.stage("Opening the database, and migrating it if need be")
             patience = stack.enter_context(self._patience)
             store = stack.enter_context(closing(patience.until_done(self._open_store)))
             self._join(store, lock, more_locks)
+            patience.until_done(lambda: self._doors.check(self._gate, self._clock.now()))
             self._service.stage("Putting the file in force, settling what the former daemon left")
             self._start(configuration, lock)
             self._daemon.serve(until=self._round)
@@ -195,6 +195,8 @@ class App:
         self._invariants = Invariants(store, store, bus)
         self._drain = Drain(store, self._worker, bus, clock, self.node, settings.drain_timeout)
         self._desk = Desk(store, store, in_force, self._reloader, bus, lambda: self._daemon.poke("worker"))
+        self._gate = TokenGate(store, clock, bus)
+        self._disk = Disk([settings.state_dir, *self._database_folder()])
         self._loops = self._make_loops()
         self._daemon = Daemon(self._loops, clock, self._planner.next_due)
         self._metrics = Metrics(
@@ -205,7 +207,8 @@ class App:
             loops=self._loops,
             broken=lambda: self._invariants.broken,
         )
-        readiness = Readiness(self._loops, clock, in_force, self._invariants, self._reloader, self._drain)
+        self._health = Health(self._watched(), bus, clock)
+        readiness = Readiness(self._loops, clock, in_force, self._health)
         self._backend = self._make_backend(readiness)
         self._service.join(
             Parts(self._loops, readiness, self._drain, self._worker.live, lambda: len(self._configuration().jobs))
@@ -215,7 +218,6 @@ class App:
         retention = Retention(self._store, self._in_force, self._bus)
         auditor = Auditor(self._store, self._bus, self.node)
         ticks = {
-            "beats": self._beats.tick,
             "planner": self._planner.tick,
             "keeper": self._keeper.tick,
             "invariants": self._invariants.tick,
@@ -227,10 +229,29 @@ class App:
             watch = Watch(self._file.fingerprint, lambda: self._reloader.reload(author="file watch"))
             ticks["watch"] = watch.tick
         loops = {name: Loop(name, tick, self._store.now) for name, tick in ticks.items()}
-        # Time-outs, idle workers and what has exited do not wait for a database that is away.
+        # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
+        loops["beats"] = Loop("beats", self._beats.tick, self._store.now, first=self._beats.listen)
         loops["worker"] = Loop("worker", self._worker.tick, self._store.now, first=self._worker.end_late)
         loops["children"] = Loop("children", self._mind_children, self._clock.now)
+        loops["disk"] = Loop("disk", self._disk.tick, self._clock.now)
         return loops
+
+    def _watched(self) -> Watched:
+        return Watched(
+            self._loops,
+            self._in_force,
+            self._invariants,
+            self._reloader,
+            self._drain,
+            self._keeper,
+            self._beats,
+            self._disk,
+            lambda: (self._owner.supervisor_pid, self._owner.silent_for()),
+        )
+
+    def _database_folder(self) -> list[Path]:
+        file = sqlite_file(self._settings.database_url, self._settings.state_dir)
+        return [] if file is None else [file.parent]
 
     def _mind_children(self, now: datetime) -> int:
         idle = sum(executor.tick(self._clock.monotonic()) for executor in self._executors.values())
@@ -245,10 +266,13 @@ class App:
             configuration=self._configuration,
             version=VERSION,
             node=self.node,
+            gate=self._gate,
             checks=readiness.checks(),
             metrics=self._metrics.render,
             live_output=self._live_output,
-            remarks=readiness.remarks,
+            remarks=self._health.remarks,
+            holdup=self._health.holdup,
+            address=lambda: self._doors.address,
         )
 
     # ------------------------------------------------------------ starting and stopping
@@ -273,18 +297,17 @@ class App:
         if self._patience.told:
             self._daemon.post(self._drain.begin)
         self._daemon.start()
-        self._reading.app = create_app(self._backend, trusted=False)
-        self._acting.app = create_app(self._backend, trusted=True)
-        where = "http://{}:{}".format(*self._web.address) if self._web.address else "nowhere"
+        self._doors.serve(self._backend)
         log.info(
             "started",
             version=VERSION,
             node=self._node,
             jobs=len(configuration.jobs),
-            http=where,
+            http=self._doors.address or "nowhere",
             database=self._store.kind,
         )
         self._bus.publish("node.started", node=self._node, version=VERSION)
+        self._doors.offer_link(self._gate)
 
     def _register(self) -> None:
         settings = self._settings
@@ -331,7 +354,7 @@ class App:
             raise SchedulerError(f"without a supervisor this daemon cannot go on: {error}") from error
 
     def _stop(self) -> None:
-        self._web.stop()
+        self._doors.close()
         self._daemon.shutdown()
         self._starting.shutdown()
         with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.

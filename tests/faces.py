@@ -12,6 +12,7 @@ from typing import Any
 from scheduler.cli.main import run
 from scheduler.cli.surface import Surface
 from scheduler.core.model import Output
+from scheduler.engine.gate import TokenGate
 from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
 from scheduler.web.server import WebServer
@@ -49,6 +50,7 @@ class Faces:
         self.live: dict[str, bytes] = {}
         self.sick: dict[str, str] = {}
         self.said: list[str] = []
+        self.gate = TokenGate(self.rig.store, self.rig.clock, self.rig.bus)
         self.backend = Backend(
             readable=store,
             commands=self.rig.desk,
@@ -57,6 +59,7 @@ class Faces:
             configuration=lambda: self.rig.in_force.current.configuration,
             version="9.9",
             node=lambda: self.rig.node,
+            gate=self.gate,
             checks={"loops": lambda: self.sick.get("loops"), "database": lambda: self.sick.get("database")},
             metrics=lambda: b"# metrics\n",
             live_output=self._live_output,

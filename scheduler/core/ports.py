@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from scheduler.core.access import Tokens
 from scheduler.core.job import Job, Queue
 from scheduler.core.model import (
     Generation,
@@ -245,6 +246,7 @@ class Transaction(Protocol):
     jobs: Jobs
     runs: Runs
     ledger: Ledger
+    tokens: Tokens
 
 
 class Store(Protocol):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from scheduler.core.access import Tokens
 from scheduler.core.errors import SchedulerError, StartError
 from scheduler.core.ports import Generations, Jobs, Ledger, Nodes, Runs
 from scheduler.core.queries import DatabaseStatus
@@ -23,6 +24,7 @@ from scheduler.store.queries import SqlQueries
 from scheduler.store.runs import SqlRuns
 from scheduler.store.schema import OLDEST_RELEASE_KEY, ensure_schema, revision_of
 from scheduler.store.session import Session
+from scheduler.store.tokens import SqlTokens
 
 
 @dataclass(slots=True)
@@ -34,11 +36,17 @@ class SqlTransaction:
     jobs: Jobs
     runs: Runs
     ledger: Ledger
+    tokens: Tokens
 
 
 def _transaction(session: Session) -> SqlTransaction:
     return SqlTransaction(
-        SqlNodes(session), SqlGenerations(session), SqlJobs(session), SqlRuns(session), SqlLedger(session)
+        SqlNodes(session),
+        SqlGenerations(session),
+        SqlJobs(session),
+        SqlRuns(session),
+        SqlLedger(session),
+        SqlTokens(session),
     )
 
 

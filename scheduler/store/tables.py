@@ -319,6 +319,38 @@ skips = Table(
     sqlite_autoincrement=True,
 )
 
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", FreeText, nullable=False),
+    Column("role", Text, nullable=False),
+    # of the secret, which is kept nowhere
+    Column("digest", Text, nullable=False),
+    Column("created_at", UtcInstant, nullable=False),
+    Column("author", FreeText, nullable=False),
+    Column("expires_at", UtcInstant),
+    Column("revoked_at", UtcInstant),
+    Column("used_at", UtcInstant),
+    Column("session", Boolean, nullable=False),
+    Column("parent", Text),
+    UniqueConstraint("digest"),
+)
+
+acks = Table(
+    "acks",
+    metadata,
+    Column("id", Big, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("first", UtcInstant, nullable=False),
+    Column("last", UtcInstant, nullable=False),
+    Column("at", UtcInstant, nullable=False),
+    Column("reason", FreeText, nullable=False),
+    Column("author", FreeText, nullable=False),
+    # excused instants of a job after its last success
+    Index("acks_job", "job", "last"),
+)
+
 summaries = Table(
     "summaries",
     metadata,

@@ -14,12 +14,15 @@ STATUS_OF = ((InvalidInput, 422), (NotFound, 404), (Refused, 409), (Unavailable,
 
 _TITLES = {
     400: "malformed request",
+    401: "who are you?",
     403: "not allowed",
     404: "not found",
     405: "method not allowed",
     409: "refused",
     413: "too large",
+    415: "unsupported media type",
     422: "invalid input",
+    429: "too many requests",
     500: "internal error",
     503: "unavailable",
 }
@@ -33,10 +36,18 @@ class Answer(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
+        self.content = content
         try:
             return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
         except UnicodeEncodeError:
             return json.dumps(content, separators=(",", ":")).encode()
+
+    def with_content(self, content: Any) -> Answer:
+        """The same answer with another body."""
+        headers = {
+            name: value for name, value in self.headers.items() if name not in ("content-length", "content-type")
+        }
+        return Answer(content, status_code=self.status_code, headers=headers)
 
 
 class Problem(Answer):
@@ -59,7 +70,7 @@ def problem_of(error: SchedulerError) -> Problem:
 
 
 class Malformed(SchedulerError):
-    """The request itself cannot be understood; `status` is 400 or 413."""
+    """The request itself cannot be understood; `status` is 400, 413 or 415."""
 
     def __init__(self, reason: str, *, status: int = 400, hint: str | None = None) -> None:
         super().__init__(reason, hint=hint)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -10,18 +12,29 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from scheduler.core.errors import SchedulerError
-from scheduler.web import configuration, control, health, jobs, runs, state
+from scheduler.web import configuration, control, health, jobs, runs, signin, state, tokens
 from scheduler.web.answers import Malformed, Problem, problem_of
 from scheduler.web.backend import Backend
 from scheduler.web.guard import Guard
+from scheduler.web.operation import Operation
 from scheduler.web.waiting import RunWatch
+
+OPERATIONS: Sequence[Operation] = (
+    *health.operations,
+    *state.operations,
+    *jobs.operations,
+    *runs.operations,
+    *control.operations,
+    *configuration.operations,
+    *tokens.operations,
+    *signin.operations,
+)
 
 
 def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
-    """The HTTP face of one daemon. `trusted`: callers were let in by the socket's mode and may act; else they may read,
-    addressing this machine by name."""
+    """The HTTP face of one daemon. `trusted`: callers were let in by the socket's mode and may do everything."""
     app = Starlette(
-        routes=[*health.routes, *state.routes, *jobs.routes, *runs.routes, *control.routes, *configuration.routes],
+        routes=[operation.route for operation in OPERATIONS],
         exception_handlers={
             SchedulerError: _scheduler_error,
             HTTPException: _http_error,
@@ -30,10 +43,10 @@ def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
         },
     )
     app.state.backend = backend
-    app.state.trusted = trusted
     app.state.watch = RunWatch(backend.bus)
     app.state.scrapes = CapacityLimiter(1)
-    return Guard(app, trusted=trusted)
+    app.state.strangers = CapacityLimiter(1)
+    return Guard(app, backend.gate, trusted=trusted)
 
 
 def _scheduler_error(request: Request, error: Exception) -> Response:

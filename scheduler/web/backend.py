@@ -8,6 +8,7 @@ from datetime import datetime
 
 from starlette.requests import Request
 
+from scheduler.core.access import Gate
 from scheduler.core.commands import Commands
 from scheduler.core.job import Configuration, Job
 from scheduler.core.model import Output
@@ -19,6 +20,10 @@ Check = Callable[[], str | None]
 
 
 def _nothing_live(run: str, attempt: int) -> Output | None:
+    return None
+
+
+def _nowhere() -> str | None:
     return None
 
 
@@ -35,10 +40,12 @@ class Backend:
     configuration: Callable[[], Configuration | None]
     version: str
     node: Callable[[], str]
+    gate: Gate
     checks: Mapping[str, Check] = field(default_factory=dict)
     metrics: Callable[[], bytes] = lambda: b""
     live_output: Callable[[str, int], Output | None] = _nothing_live
     remarks: Callable[[], list[str]] = list
+    address: Callable[[], str | None] = _nowhere
 
     def job(self, name: str) -> Job | None:
         """The definition in force on this node."""

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.routing import Route
 
 from scheduler.config.load import load
 from scheduler.config.show import show
 from scheduler.config.sources import Stored
-from scheduler.core.errors import NotFound, Refused, Unavailable
+from scheduler.core.access import Access
+from scheduler.core.errors import NotFound, Unavailable
 from scheduler.core.job import Configuration
 from scheduler.web.answers import Answer
 from scheduler.web.backend import backend_of
-from scheduler.web.inputs import query_text
+from scheduler.web.operation import Operation
+from scheduler.web.parameters import Text
+from scheduler.web.schemas import ANY, OBJECT, TEXT, many, record
+
+JOB = Text("job", "Only this one.")
 
 
 def configuration(request: Request) -> Answer:
     """Hash and texts, as they were read. Only for those who may act: people write all kinds of things into files."""
-    if not request.app.state.trusted:
-        raise Refused("the texts of the configuration are only shown on the Unix socket")
     found = _in_force(request)
     return Answer({"hash": found.hash, "files": dict(found.files)})
 
@@ -26,7 +28,7 @@ def configuration(request: Request) -> Answer:
 def effective(request: Request) -> Answer:
     """Every value of `?job=` (default: all jobs), with `file:line`, or `(default)`."""
     found = _in_force(request)
-    job = query_text(request, "job") or None
+    job = JOB.read(request) or None
     if job is not None and job not in found.jobs:
         raise NotFound(f"no job is named `{job}`", hint="schedctl list shows all jobs")
     values = show(load(Stored(found.files)), job)
@@ -42,7 +44,14 @@ def _in_force(request: Request) -> Configuration:
     return found
 
 
-routes = [
-    Route("/v1/configuration", configuration, methods=["GET"]),
-    Route("/v1/effective", effective, methods=["GET"]),
+operations = [
+    Operation("GET", "/v1/configuration", configuration, Access.OPERATE, record(hash=TEXT, files=OBJECT)),
+    Operation(
+        "GET",
+        "/v1/effective",
+        effective,
+        Access.READ,
+        record(values=many(record(job=TEXT, key=TEXT, value=ANY, where=TEXT))),
+        query=(JOB,),
+    ),
 ]

@@ -4,55 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.routing import Route
 
+from scheduler.core.access import Access
 from scheduler.core.commands import AuditReport, JobAudit, Reloaded
 from scheduler.core.errors import InvalidInput
 from scheduler.web.answers import Answer
 from scheduler.web.backend import backend_of
-from scheduler.web.inputs import (
-    author_of,
-    flag_field,
-    instant_field,
-    names_field,
-    plain_name,
-    query_instant,
-    query_text,
-    read_object,
-    text_field,
-)
+from scheduler.web.fields import Body, Flag, Instant, Names
+from scheduler.web.fields import Text as TextField
+from scheduler.web.inputs import plain_name
+from scheduler.web.operation import Operation, author_of
+from scheduler.web.parameters import Instant as InstantParameter
+from scheduler.web.parameters import Text
 from scheduler.web.present import Shown, pause_json, when
+from scheduler.web.schemas import TEXT, many, record, ref
+
+UNTIL = Instant("until", "When it ends by itself; null: when somebody resumes the job.")
+REASON = TextField("reason", "Shown wherever somebody wonders.")
+PAUSE = Body((UNTIL, REASON))
+PAUSE_MANY = Body((Names("jobs", "All of them, or none."), UNTIL, REASON))
+RESUME = Body(())
+RESUME_MANY = Body((Names("jobs", "All of them, or none."),))
+RELOAD = Body(
+    (
+        Flag("dry_run", "Only say what it would do."),
+        Flag("drop_pending", "Also if removed jobs have waiting runs."),
+        TextField("if_hash", "Only if the file's hash begins so.", 200),
+    )
+)
+SINCE = InstantParameter("since", "From when; 24 hours ago if it is not given.")
+JOB = Text("job", "Only this job.")
 
 
 async def pause_job(request: Request) -> Answer:
-    body = await read_object(request, ("until", "reason"))
+    """Lets the job rest: its instants are skipped, its waiting runs wait; what runs goes on."""
+    body = await PAUSE.read(request)
     return await _pause(request, [plain_name(request.path_params["name"])], body)
 
 
 async def pause_jobs(request: Request) -> Answer:
     """Several at once, all or none: `{"jobs": [...], "until": ..., "reason": ...}`."""
-    body = await read_object(request, ("jobs", "until", "reason"))
-    return await _pause(request, names_field(body, "jobs"), body)
+    body = await PAUSE_MANY.read(request)
+    return await _pause(request, body["jobs"], body)
 
 
 async def resume_job(request: Request) -> Answer:
-    await read_object(request, ())
+    """Ends the job's pause. What was skipped is not made up."""
+    await RESUME.read(request)
     return await _resume(request, [plain_name(request.path_params["name"])])
 
 
 async def resume_jobs(request: Request) -> Answer:
-    return await _resume(request, names_field(await read_object(request, ("jobs",)), "jobs"))
+    """Ends the pauses of several jobs."""
+    return await _resume(request, (await RESUME_MANY.read(request))["jobs"])
 
 
 async def reload(request: Request) -> Answer:
     """Puts the daemon's file in force, or says what that would do (`dry_run`)."""
     backend = backend_of(request)
-    body = await read_object(request, ("dry_run", "drop_pending", "if_hash"))
-    dry_run, drop_pending = flag_field(body, "dry_run"), flag_field(body, "drop_pending")
-    if_hash = text_field(body, "if_hash", 200) or None
+    body = await RELOAD.read(request)
+    dry_run, drop_pending, if_hash = body["dry_run"], body["drop_pending"], body["if_hash"] or None
 
     def act() -> Reloaded:
         return backend.commands.reload(
@@ -65,14 +80,12 @@ async def reload(request: Request) -> Answer:
 def audit(request: Request) -> Answer:
     """Expected against recorded, `?since=` (default: 24 hours), `?job=`."""
     backend = backend_of(request)
-    job = query_text(request, "job") or None
-    return Answer(audit_json(backend.commands.audit(since=query_instant(request, "since"), job=job)))
+    return Answer(audit_json(backend.commands.audit(since=SINCE.read(request), job=JOB.read(request) or None)))
 
 
-async def _pause(request: Request, jobs: Collection[str], body: dict[str, object]) -> Answer:
+async def _pause(request: Request, jobs: Collection[str], body: dict[str, Any]) -> Answer:
     backend = backend_of(request)
-    until = instant_field(body, "until")
-    reason = text_field(body, "reason")
+    until, reason = body["until"], body["reason"]
     if until is not None and until <= backend.now():
         raise InvalidInput("`until` is in the past", hint="give an instant to come, or none")
     pauses = await run_in_threadpool(
@@ -132,11 +145,14 @@ def _instants(instants: Collection[datetime]) -> list[str | None]:
     return [when(instant) for instant in instants]
 
 
-routes = [
-    Route("/v1/jobs/{name}/pause", pause_job, methods=["POST"]),
-    Route("/v1/jobs/{name}/resume", resume_job, methods=["POST"]),
-    Route("/v1/pause", pause_jobs, methods=["POST"]),
-    Route("/v1/resume", resume_jobs, methods=["POST"]),
-    Route("/v1/reload", reload, methods=["POST"]),
-    Route("/v1/audit", audit, methods=["GET"]),
+_PAUSES = record(pauses=many(ref("Pause")))
+_RESUMED = record(resumed=many(TEXT))
+
+operations = [
+    Operation("POST", "/v1/jobs/{name}/pause", pause_job, Access.OPERATE, _PAUSES, body=PAUSE),
+    Operation("POST", "/v1/jobs/{name}/resume", resume_job, Access.OPERATE, _RESUMED, body=RESUME),
+    Operation("POST", "/v1/pause", pause_jobs, Access.OPERATE, _PAUSES, body=PAUSE_MANY),
+    Operation("POST", "/v1/resume", resume_jobs, Access.OPERATE, _RESUMED, body=RESUME_MANY),
+    Operation("POST", "/v1/reload", reload, Access.OPERATE, ref("Reloaded"), body=RELOAD),
+    Operation("GET", "/v1/audit", audit, Access.READ, ref("Audit"), query=(SINCE, JOB)),
 ]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from scheduler.core.access import Access
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
+from scheduler.web.operation import Operation
+from scheduler.web.schemas import OBJECT, TEXT, record
 
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
 async def healthz(request: Request) -> Answer:
+    """The process answers."""
     return Answer({"status": "ok", "version": backend_of(request).version})
 
 
@@ -24,6 +27,7 @@ async def readyz(request: Request) -> Answer:
 
 
 async def metrics(request: Request) -> Response:
+    """For Prometheus, from memory."""
     # One scrape at a time, in a thread of its own: neither a slow database nor another scrape delays it.
     limiter: CapacityLimiter = request.app.state.scrapes
     body = await to_thread.run_sync(backend_of(request).metrics, limiter=limiter)
@@ -45,8 +49,8 @@ def run_checks(backend: Backend) -> tuple[dict[str, str], dict[str, str]]:
     return failed, answers
 
 
-routes = [
-    Route("/healthz", healthz, methods=["GET"]),
-    Route("/readyz", readyz, methods=["GET"]),
-    Route("/metrics", metrics, methods=["GET"]),
+operations = [
+    Operation("GET", "/healthz", healthz, Access.ANYBODY, record(status=TEXT, version=TEXT)),
+    Operation("GET", "/readyz", readyz, Access.ANYBODY, record(status=TEXT, checks=OBJECT)),
+    Operation("GET", "/metrics", metrics, Access.ANYBODY, TEXT, media="text/plain"),
 ]

@@ -6,52 +6,68 @@ from difflib import get_close_matches
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.routing import Route
 
 from scheduler.config.written import with_keys_of_the_file
+from scheduler.core.access import Access
 from scheduler.core.commands import IfBusy
-from scheduler.core.errors import InvalidInput, NotFound
+from scheduler.core.errors import NotFound
 from scheduler.core.explain import explain
 from scheduler.core.model import Cause, Pause, Run, Status
 from scheduler.core.queries import JobView, Queries, RunFilter
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
+from scheduler.web.fields import Anything, Body
+from scheduler.web.fields import Text as TextField
 from scheduler.web.habits import MOST, habits_json
-from scheduler.web.inputs import (
-    author_of,
-    plain_name,
-    query_instant,
-    query_list,
-    query_number,
-    query_text,
-    read_object,
-    text_field,
-)
-from scheduler.web.job_json import Planned, coming, job_json
+from scheduler.web.inputs import plain_name
+from scheduler.web.job_json import STATES, Planned, coming, job_json
+from scheduler.web.operation import Operation, author_of
+from scheduler.web.parameters import Header, Instant, Number, Text, Words
 from scheduler.web.present import Shown, page_json, run_json, skip_json, waiting_json
+from scheduler.web.schemas import INSTANT, many, record, ref
+
+Q = Text("q", "Part of the name, in any case.")
+STATE = Words("state", "Only in these states.", STATES)
+TEAM = Words("team", "Only of these teams.")
+TAG = Words("tag", "Only with one of these tags.")
+NEXT = Number("next", "So many coming occurrences.", 5, 0, 1000)
+RUNS = Number("runs", "So many of the last entries of its history.", 5, 0, 500)
+JOB = Words("job", "Only of these jobs; none: of all.")
+COUNT = Number("count", "So many, in sum.", 10, 1, 10_000)
+FROM = Instant("from", "After that; now if it is not given.")
+UNTIL = Instant("until", "Not after that.")
+KEY = Header("Idempotency-Key", "The same key and payload give the same run; with another payload it is refused.")
+START = Body(
+    (
+        Anything("payload", "What the run is about; null is none."),
+        TextField("reason", "Kept with the run."),
+        TextField("if_busy", "While the job has an unfinished run.", of=tuple(IfBusy)),
+        TextField("cause", "`manual`: for a person, whom pauses do not hold up.", of=("api", "manual")),
+    )
+)
 
 
 def list_jobs(request: Request) -> Answer:
-    """`?q=` part of the name, `?state=` words of STATES, `?team=`, `?tag=`."""
+    """The jobs, by name."""
     backend, now = backend_of(request), backend_of(request).now()
-    wanted = {name: set(query_list(request, name)) for name in ("state", "team", "tag")}
+    states, teams, tags = (set(one.read(request)) for one in (STATE, TEAM, TAG))
     with backend.readable.queries() as queries:
-        shown = [job_json(view, now) for view in queries.jobs(now, q=query_text(request, "q"))]
-    if wanted["state"]:
-        shown = [job for job in shown if job["state"] in wanted["state"] or _is(job, wanted["state"])]
-    if wanted["team"]:
-        shown = [job for job in shown if job["team"] in wanted["team"]]
-    if wanted["tag"]:
-        shown = [job for job in shown if wanted["tag"] & set(job["tags"])]
+        shown = [job_json(view, now) for view in queries.jobs(now, q=Q.read(request))]
+    if states:
+        shown = [job for job in shown if job["state"] in states or _is(job, states)]
+    if teams:
+        shown = [job for job in shown if job["team"] in teams]
+    if tags:
+        shown = [job for job in shown if tags & set(job["tags"])]
     return Answer({"jobs": shown, "now": _text(backend)})
 
 
 def get_job(request: Request) -> Answer:
-    """Everything about one job, with its next `?next=5` times and last `?runs=5` entries of history."""
+    """Everything about one job, with its coming times and the last entries of its history."""
     backend, now = backend_of(request), backend_of(request).now()
     name = plain_name(request.path_params["name"])
-    following = query_number(request, "next", 5, 0, 1000)
-    recent = query_number(request, "runs", 5, 0, 500)
+    following = NEXT.read(request)
+    recent = RUNS.read(request)
     with backend.readable.queries() as queries:
         view = find_job(queries, backend, name)
         page = queries.history(RunFilter(jobs=(name,)), limit=recent) if recent else None
@@ -73,12 +89,12 @@ def get_job(request: Request) -> Answer:
 
 
 def list_next(request: Request) -> Answer:
-    """The coming occurrences of the named jobs (`?job=`, none: all), by time: `?count=` in sum, `?from=`, `?until=`."""
+    """Coming occurrences, by time."""
     backend, now = backend_of(request), backend_of(request).now()
-    names = [plain_name(name) for name in query_list(request, "job")]
-    count = query_number(request, "count", 10, 1, 10_000)
-    after = query_instant(request, "from") or now
-    until = query_instant(request, "until")
+    names = [plain_name(name) for name in JOB.read(request)]
+    count = COUNT.read(request)
+    after = FROM.read(request) or now
+    until = UNTIL.read(request)
     with backend.readable.queries() as queries:
         for name in names:
             find_job(queries, backend, name)
@@ -96,27 +112,18 @@ async def start_run(request: Request) -> Answer:
     none."""
     backend = backend_of(request)
     name = plain_name(request.path_params["name"])
-    body = await read_object(request, ("payload", "reason", "if_busy", "cause"))
-    try:
-        if_busy = IfBusy(text_field(body, "if_busy") or "refuse")
-    except ValueError:
-        raise InvalidInput("`if_busy` must be refuse, queue or replace") from None
-    cause = text_field(body, "cause") or "api"
-    if cause not in ("api", "manual"):
-        raise InvalidInput("`cause` must be api or manual")
-    key = request.headers.get("idempotency-key")
-    if key is not None and not (0 < len(key) <= 255 and key.isprintable()):
-        raise InvalidInput("`Idempotency-Key` must have 1 to 255 printable characters")
+    body = await START.read(request)
+    key = KEY.read(request)
 
     def start() -> tuple[Run, bool, Shown | None]:
         run, new = backend.commands.run_now(
             name,
             author=author_of(request),
-            cause=Cause(cause),
-            reason=text_field(body, "reason"),
-            payload=body.get("payload"),
-            has_payload=body.get("payload") is not None,
-            if_busy=if_busy,
+            cause=Cause(body["cause"] or "api"),
+            reason=body["reason"],
+            payload=body["payload"],
+            has_payload=body["payload"] is not None,
+            if_busy=IfBusy(body["if_busy"] or "refuse"),
             key=key,
         )
         waiting = None
@@ -135,6 +142,7 @@ async def start_run(request: Request) -> Answer:
         "log_url": f"{url}/log",
         "new": new,
         "queue_position": waiting["ahead"] if waiting and waiting["kind"] == "queue" else None,
+        "estimated_wait_s": None,
         "waiting": waiting,
     }
     return Answer(shown, status_code=202 if new else 200, headers={"Location": url})
@@ -164,9 +172,33 @@ def _text(backend: Backend) -> str:
     return backend.now().isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-routes = [
-    Route("/v1/jobs", list_jobs, methods=["GET"]),
-    Route("/v1/jobs/{name}", get_job, methods=["GET"]),
-    Route("/v1/jobs/{name}/runs", start_run, methods=["POST"]),
-    Route("/v1/next", list_next, methods=["GET"]),
+operations = [
+    Operation(
+        "GET",
+        "/v1/jobs",
+        list_jobs,
+        Access.FACTS,
+        record(jobs=many(ref("Job")), now=INSTANT),
+        query=(Q, STATE, TEAM, TAG),
+    ),
+    Operation("GET", "/v1/jobs/{name}", get_job, Access.FACTS, record(job=ref("Job"), now=INSTANT), query=(NEXT, RUNS)),
+    Operation(
+        "POST",
+        "/v1/jobs/{name}/runs",
+        start_run,
+        Access.OPERATE,
+        ref("Accepted"),
+        headers=(KEY,),
+        body=START,
+        status=202,
+        repeated=True,
+    ),
+    Operation(
+        "GET",
+        "/v1/next",
+        list_next,
+        Access.READ,
+        record(next=many(ref("Occurrence")), now=INSTANT),
+        query=(JOB, COUNT, FROM, UNTIL),
+    ),
 ]

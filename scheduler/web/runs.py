@@ -8,45 +8,53 @@ import contextlib
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from scheduler.core.errors import InvalidInput, NotFound
-from scheduler.core.model import Output, Run, SkipReason, Status
+from scheduler.core.access import Access
+from scheduler.core.errors import NotFound
+from scheduler.core.model import Cause, Output, Run, SkipReason, Status
 from scheduler.core.queries import Entry, RunDetail, RunFilter
 from scheduler.web.answers import RETRY_AFTER, Answer
 from scheduler.web.backend import Backend, backend_of
-from scheduler.web.inputs import (
-    author_of,
-    plain_name,
-    query_flag,
-    query_instant,
-    query_list,
-    query_number,
-    query_text,
-    read_object,
-    text_field,
-)
+from scheduler.web.fields import Body
+from scheduler.web.fields import Text as TextField
+from scheduler.web.inputs import plain_name
+from scheduler.web.operation import Operation, author_of
+from scheduler.web.parameters import Flag, Instant, Number, Text, Words
 from scheduler.web.present import detail_json, page_json, run_json
+from scheduler.web.schemas import TEXT, ref
 from scheduler.web.waiting import POLL, RunWatch
 
 LONGEST_WAIT = 60
 """Seconds that one request may wait; ask again after that."""
 
+JOB = Words("job", "Only these jobs.")
+STATUS = Words("status", "Only with these statuses.", tuple(Status), fold=True)
+CAUSE = Words("cause", "Only of these causes; skips count as `schedule`.", tuple(Cause))
+SINCE = Instant("since", "Not before that.")
+UNTIL = Instant("until", "Before that.")
+SKIPS = Flag("skips", "Also what was skipped.", True)
+LIMIT = Number("limit", "Entries on a page.", 50, 1, 1000)
+CURSOR = Text("cursor", "The `cursor` of the page before.")
+WAIT = Number("wait", "Answer when the status is final, or after so many seconds.", 0, 0, LONGEST_WAIT)
+ATTEMPT = Number("attempt", "Of this attempt; 0: of the last one that has output.", 0, 0, 1_000_000)
+OFFSET = Number("offset", "From there on.", 0, 0, 1 << 60)
+REASON = Body((TextField("reason", "Kept with the run."),))
+
 
 def list_runs(request: Request) -> Answer:
-    """Newest first: `?job=` `?status=` `?cause=` `?since=` `?until=` `?skips=false` `?limit=50` `?cursor=`."""
+    """What ran and what was skipped, newest first."""
     backend = backend_of(request)
     which = RunFilter(
-        jobs=tuple(plain_name(name) for name in query_list(request, "job")),
-        statuses=tuple(_status(word) for word in query_list(request, "status")),
-        causes=query_list(request, "cause"),
-        since=query_instant(request, "since"),
-        until=query_instant(request, "until"),
-        skips=query_flag(request, "skips", default=True),
+        jobs=JOB.read(request),
+        statuses=tuple(Status(word) for word in STATUS.read(request)),
+        causes=CAUSE.read(request),
+        since=SINCE.read(request),
+        until=UNTIL.read(request),
+        skips=SKIPS.read(request),
     )
-    limit = query_number(request, "limit", 50, 1, 1000)
+    limit = LIMIT.read(request)
     with backend.readable.queries() as queries:
-        page = queries.history(which, limit=limit, cursor=query_text(request, "cursor") or None)
+        page = queries.history(which, limit=limit, cursor=CURSOR.read(request) or None)
         waiting = queries.waiting([entry.run.id for entry in page.entries if entry.run is not None])
         nodes = [one.node for one in queries.nodes()] if any(map(_is_missed, page.entries)) else []
     return Answer(page_json(page, waiting, nodes))
@@ -60,7 +68,7 @@ async def get_run(request: Request) -> Answer:
     """One run; `?wait=30` answers when its status is final, or after so many seconds with what it is then."""
     backend = backend_of(request)
     text = plain_name(request.path_params["run"])
-    wait = query_number(request, "wait", 0, 0, LONGEST_WAIT)
+    wait = WAIT.read(request)
     detail = await run_in_threadpool(_load, backend, text)
     if wait and not detail.run.status.final:
         detail = await _wait(backend, request.app.state.watch, detail.run.id, wait)
@@ -95,8 +103,8 @@ def get_log(request: Request) -> Response:
     this attempt), `Schedctl-Status` of the run. Offsets count what the attempt printed; where bytes were left out a
     line says how many."""
     backend = backend_of(request)
-    attempt = query_number(request, "attempt", 0, 1, 1_000_000) or None
-    offset = query_number(request, "offset", 0, 0, 1 << 60)
+    attempt = ATTEMPT.read(request) or None
+    offset = OFFSET.read(request)
     run = _find(backend, plain_name(request.path_params["run"]))
     with backend.readable.queries() as queries:
         detail = queries.run(run)
@@ -117,7 +125,6 @@ def get_log(request: Request) -> Response:
         "Schedctl-Offset": str(following),
         "Schedctl-Complete": "false" if running else "true",
         "Schedctl-Status": str(detail.run.status),
-        "X-Content-Type-Options": "nosniff",
     }
     return Response(body, media_type="text/plain", headers=headers)
 
@@ -139,9 +146,10 @@ def cut(output: Output | None, offset: int) -> tuple[bytes, int]:
 
 
 async def cancel_run(request: Request) -> Answer:
+    """Ends a run: one that waits at once, one that runs as soon as it can be ended."""
     backend = backend_of(request)
     text = plain_name(request.path_params["run"])
-    reason = text_field(await read_object(request, ("reason",)), "reason")
+    reason = (await REASON.read(request))["reason"]
 
     def cancel() -> Run:
         return backend.commands.cancel(_find(backend, text), author=author_of(request), reason=reason)
@@ -150,9 +158,10 @@ async def cancel_run(request: Request) -> Answer:
 
 
 async def retry_run(request: Request) -> Answer:
+    """A new run of a finished one, with its payload; a run that waits for its next attempt runs now."""
     backend = backend_of(request)
     text = plain_name(request.path_params["run"])
-    reason = text_field(await read_object(request, ("reason",)), "reason")
+    reason = (await REASON.read(request))["reason"]
 
     def retry() -> Run:
         return backend.commands.retry(_find(backend, text), author=author_of(request), reason=reason)
@@ -176,19 +185,18 @@ def _find(backend: Backend, text: str) -> str:
     return backend.commands.find_run(text)
 
 
-def _status(word: str) -> Status:
-    try:
-        return Status(word.upper())
-    except ValueError:
-        known = ", ".join(str(status) for status in Status)
-        raise InvalidInput(f"no status is called `{word[:40]}`", hint=f"one of {known}") from None
-
-
-routes = [
-    Route("/v1/runs", list_runs, methods=["GET"]),
-    Route("/v1/runs/{run}", get_run, methods=["GET"]),
-    Route("/v1/runs/{run}/status", get_status, methods=["GET"]),
-    Route("/v1/runs/{run}/log", get_log, methods=["GET"]),
-    Route("/v1/runs/{run}/cancel", cancel_run, methods=["POST"]),
-    Route("/v1/runs/{run}/retry", retry_run, methods=["POST"]),
+operations = [
+    Operation(
+        "GET",
+        "/v1/runs",
+        list_runs,
+        Access.FACTS,
+        ref("Page"),
+        query=(JOB, STATUS, CAUSE, SINCE, UNTIL, SKIPS, LIMIT, CURSOR),
+    ),
+    Operation("GET", "/v1/runs/{run}", get_run, Access.FACTS, ref("RunDetail"), query=(WAIT,)),
+    Operation("GET", "/v1/runs/{run}/status", get_status, Access.FACTS, ref("RunStatus")),
+    Operation("GET", "/v1/runs/{run}/log", get_log, Access.READ, TEXT, query=(ATTEMPT, OFFSET), media="text/plain"),
+    Operation("POST", "/v1/runs/{run}/cancel", cancel_run, Access.OPERATE, ref("Run"), body=REASON, status=202),
+    Operation("POST", "/v1/runs/{run}/retry", retry_run, Access.OPERATE, ref("Run"), body=REASON, status=202),
 ]

@@ -109,7 +109,7 @@ class WebServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            headers=[("server", "schedulerd")],
+            headers=[("server", "schedulerd"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff")],
             proxy_headers=False,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.routing import Route
 
+from scheduler.core.access import Access
 from scheduler.web.answers import Answer
 from scheduler.web.attention import add_last_lines, problems_of
 from scheduler.web.backend import backend_of
 from scheduler.web.health import run_checks
-from scheduler.web.inputs import query_number, query_text
 from scheduler.web.job_json import STATES, state_of
+from scheduler.web.operation import Operation
+from scheduler.web.parameters import Number, Text
 from scheduler.web.present import generation_json, node_json, page_json, queue_json, when
+from scheduler.web.schemas import COUNT, INSTANT, OBJECT, TEXT, many, record, ref
+
+GENERATIONS = Number("limit", "So many of the newest.", 20, 1, 1000)
+JOB = Text("job", "Only of this job.")
+LIMIT = Number("limit", "Entries on a page.", 50, 1, 1000)
+CURSOR = Text("cursor", "The `cursor` of the page before.")
 
 
 def status(request: Request) -> Answer:
@@ -64,27 +71,30 @@ def status(request: Request) -> Answer:
 
 
 def nodes(request: Request) -> Answer:
+    """The daemons that share this database."""
     with backend_of(request).readable.queries() as queries:
         return Answer({"nodes": [node_json(view) for view in queries.nodes()], "now": when(backend_of(request).now())})
 
 
 def generations(request: Request) -> Answer:
-    limit = query_number(request, "limit", 20, 1, 1000)
+    """Configurations that were in force, newest first."""
+    limit = GENERATIONS.read(request)
     with backend_of(request).readable.queries() as queries:
         return Answer({"generations": [generation_json(line) for line in queries.generations(limit)]})
 
 
 def queues(request: Request) -> Answer:
+    """Queues: their limits, and what is in them."""
     with backend_of(request).readable.queries() as queries:
         return Answer({"queues": [queue_json(view) for view in queries.queues()]})
 
 
 def dead_letters(request: Request) -> Answer:
     """`?job=` `?limit=50` `?cursor=`; newest first, with payloads."""
-    job = query_text(request, "job") or None
-    limit = query_number(request, "limit", 50, 1, 1000)
+    job = JOB.read(request) or None
+    limit = LIMIT.read(request)
     with backend_of(request).readable.queries() as queries:
-        page = queries.dead_letters(job, limit=limit, cursor=query_text(request, "cursor") or None)
+        page = queries.dead_letters(job, limit=limit, cursor=CURSOR.read(request) or None)
     shown = page_json(page, {})
     for line, entry in zip(shown["entries"], page.entries, strict=True):
         line["payload"] = None if entry.run is None else entry.run.payload
@@ -106,11 +116,24 @@ def database(request: Request) -> Answer:
     )
 
 
-routes = [
-    Route("/v1/status", status, methods=["GET"]),
-    Route("/v1/nodes", nodes, methods=["GET"]),
-    Route("/v1/generations", generations, methods=["GET"]),
-    Route("/v1/queues", queues, methods=["GET"]),
-    Route("/v1/dead-letters", dead_letters, methods=["GET"]),
-    Route("/v1/database", database, methods=["GET"]),
+operations = [
+    Operation("GET", "/v1/status", status, Access.FACTS, ref("Status")),
+    Operation("GET", "/v1/nodes", nodes, Access.FACTS, record(nodes=many(ref("Node")), now=INSTANT)),
+    Operation(
+        "GET",
+        "/v1/generations",
+        generations,
+        Access.READ,
+        record(generations=many(ref("Generation"))),
+        query=(GENERATIONS,),
+    ),
+    Operation("GET", "/v1/queues", queues, Access.FACTS, record(queues=many(ref("Queue")))),
+    Operation("GET", "/v1/dead-letters", dead_letters, Access.READ, ref("Page"), query=(JOB, LIMIT, CURSOR)),
+    Operation(
+        "GET",
+        "/v1/database",
+        database,
+        Access.READ,
+        record(kind=TEXT, url=TEXT, revision=TEXT, oldest_release=TEXT, size=COUNT, rows=OBJECT),
+    ),
 ]

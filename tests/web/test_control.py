@@ -82,8 +82,8 @@ def test_what_there_is_can_be_read(acting: Client, path: str) -> None:
 
 def test_the_texts_in_force_are_for_those_who_may_act(acting: Client, reading: Client) -> None:
     assert acting.get("/v1/configuration").json()["files"]["jobs.yaml"] == JOBS
-    assert reading.get("/v1/configuration").status_code == 409
-    assert reading.get("/v1/effective?job=report").status_code == 200
+    assert reading.get("/v1/configuration").status_code == 401
+    assert reading.get("/v1/effective?job=report").status_code == 401
 
 
 def test_effective_values_name_their_lines(acting: Client) -> None:

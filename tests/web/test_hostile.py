@@ -169,7 +169,7 @@ def test_any_values_in_queries(acting: Client, path: str, query: dict[str, Any])
         "status=DONE",
         "skips=maybe",
         "cursor=%00",
-        "job=%00",
+        "statsu=failed",
     ],
 )
 def test_wrong_queries_are_told(acting: Client, query: str) -> None:

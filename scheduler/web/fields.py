@@ -1,0 +1,242 @@
+"""Fields of a JSON body: read and described in one place. What is wrong is a 422 that names the field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from starlette.requests import Request
+
+from scheduler.core.durations import parse_duration
+from scheduler.core.errors import InvalidInput
+from scheduler.web.answers import Malformed
+from scheduler.web.inputs import BODY_LIMIT, parse_json, plain_name, read_body
+from scheduler.web.parameters import INSTANT, instant_of
+
+Schema = dict[str, Any]
+
+LONGEST = 2_000
+"""Characters of a reason or a key."""
+MOST_NAMES = 10_000
+
+
+class Field(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def help(self) -> str: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def required(self) -> bool: ...
+
+    def read(self, value: Any) -> Any:
+        """The value as the code wants it; None is what an absent or null field has. Raises InvalidInput."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Empty if it is absent. `of`: the words there are."""
+
+    name: str
+    help: str
+    limit: int = LONGEST
+    of: tuple[str, ...] = ()
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        if self.of:
+            return {"enum": list(self.of) if self.required else [*self.of, None]}
+        kind: Any = "string" if self.required else ["string", "null"]
+        return {"type": kind, "maxLength": self.limit, **({"minLength": 1} if self.required else {})}
+
+    def read(self, value: Any) -> str:
+        if value is None and not self.required:
+            return ""
+        if not isinstance(value, str) or (self.required and not value):
+            raise InvalidInput(f"`{self.name}` must be text")
+        if len(value) > self.limit:
+            raise InvalidInput(
+                f"`{self.name}` has {len(value)} characters, at most {self.limit} are kept", hint="shorten it"
+            )
+        if self.of and value not in self.of:
+            raise InvalidInput(f"`{self.name}` must be {', '.join(self.of[:-1])} or {self.of[-1]}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    name: str
+    help: str
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": ["boolean", "null"], "default": False}
+
+    def read(self, value: Any) -> bool:
+        if value is not None and not isinstance(value, bool):
+            raise InvalidInput(f"`{self.name}` must be true or false")
+        return bool(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    name: str
+    help: str
+    default: int
+    low: int
+    high: int
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": ["integer", "null"], "minimum": self.low, "maximum": self.high, "default": self.default}
+
+    def read(self, value: Any) -> int:
+        if value is None:
+            return self.default
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not self.low <= value <= self.high:
+            raise InvalidInput(f"`{self.name}` must be a number from {self.low} to {self.high}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """None if it is absent."""
+
+    name: str
+    help: str
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return INSTANT if self.required else {"anyOf": [INSTANT, {"type": "null"}]}
+
+    def read(self, value: Any) -> datetime | None:
+        if value is None and not self.required:
+            return None
+        if not isinstance(value, str):
+            raise InvalidInput(f"`{self.name}` must be an instant", hint="write 2026-03-08T07:00:00Z")
+        return instant_of(value, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A timedelta, None if it is absent."""
+
+    name: str
+    help: str
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": ["string", "null"], "examples": ["90d", "1h30m"]}
+
+    def read(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise InvalidInput(f"`{self.name}` must be a duration", hint="write 90d or 1h30m")
+        return parse_duration(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A list of at least one name."""
+
+    name: str
+    help: str
+    required: bool = True
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_NAMES}
+
+    def read(self, value: Any) -> list[str]:
+        if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+            raise InvalidInput(f"`{self.name}` must be a list of names", hint=f'write {{"{self.name}": ["a", "b"]}}')
+        if len(value) > MOST_NAMES:
+            raise InvalidInput(f"`{self.name}` has {len(value)} entries, at most {MOST_NAMES} are taken at once")
+        return [plain_name(one) for one in value]
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Any JSON."""
+
+    name: str
+    help: str
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        return {}
+
+    def read(self, value: Any) -> Any:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """An object with these fields and no others; where none is required the body may be left out."""
+
+    fields: Sequence[Field]
+    limit: int = BODY_LIMIT
+
+    @property
+    def schema(self) -> Schema:
+        return object_schema(self.fields)
+
+    @property
+    def required(self) -> bool:
+        return any(field.required for field in self.fields)
+
+    async def read(self, request: Request) -> dict[str, Any]:
+        """By name, every field. Raises Malformed (400, 413, 415) or InvalidInput (422)."""
+        raw = await read_body(request, self.limit)
+        return read_fields(parse_json(raw) if raw.strip() else {}, self.fields)
+
+
+def object_schema(fields: Sequence[Field]) -> Schema:
+    shown: Schema = {
+        "type": "object",
+        "properties": {field.name: field.schema | {"description": field.help} for field in fields},
+        "additionalProperties": False,
+    }
+    required = [field.name for field in fields if field.required]
+    return shown | ({"required": required} if required else {})
+
+
+def read_fields(value: Any, fields: Sequence[Field]) -> dict[str, Any]:
+    """Of a JSON object. Raises Malformed or InvalidInput."""
+    if not isinstance(value, dict):
+        raise Malformed("the body must be a JSON object", hint='write {"reason": "…"}')
+    known = {field.name: field for field in fields}
+    unknown = sorted(set(value) - set(known))
+    if unknown:
+        raise InvalidInput(
+            f"unknown {'fields' if len(unknown) > 1 else 'field'} {', '.join(map(_shown, unknown))}",
+            hint=_meant(unknown, known),
+        )
+    return {name: field.read(value.get(name)) for name, field in known.items()}
+
+
+def _shown(text: str) -> str:
+    return ascii(text[:60]) if not text.isprintable() else f"`{text[:60]}`"
+
+
+def _meant(unknown: list[str], fields: Any) -> str:
+    close = get_close_matches(unknown[0], fields, 1)
+    known = f"known are {', '.join(sorted(fields))}" if fields else "this request takes no fields"
+    return f"did you mean `{close[0]}`? {known}" if close else known
