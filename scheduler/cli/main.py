@@ -51,6 +51,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     },
     "Operating": {
         "nodes": "The running daemons",
+        "token": "Who may come in over TCP",
         "db": "The state of the database",
     },
 }
