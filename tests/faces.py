@@ -64,6 +64,7 @@ class Faces:
             metrics=lambda: b"# metrics\n",
             live_output=self._live_output,
             remarks=lambda: self.said,
+            address=lambda: "http://127.0.0.1:0",
         )
 
     def apps(self) -> tuple[Any, Any]:
