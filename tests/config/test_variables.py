@@ -71,7 +71,7 @@ def test_a_secret_that_would_be_kept(keys: str, column: int, said: str) -> None:
         "http: {url: http://x, headers: {Authorization: {env: API_TOKEN, prefix: 'Bearer '}, Accept: text/plain}}",
         "http: {url: http://x, body: '{{ payload.id }} costs $5'}",
         "command: echo ${HOST} $API_TOKEN",
-        "{command: x, env: {TOKEN_FILE: /run/token, SORT_KEY: name, PASSWORD: ''}}",
+        "{command: x, env: {TOKEN_FILE: run/token, API_KEY: /run/key, SORT_KEY: name, PASSWORD: ''}}",
     ],
 )
 def test_what_is_fine(keys: str) -> None:
