@@ -39,9 +39,10 @@ def warnings(schedule: Schedule, now: datetime) -> list[str]:
 def surprises(schedule: Schedule, now: datetime) -> list[Surprise]:
     """Return the same with the kind of each."""
     found: list[Surprise] = []
-    for text, rule in zip(schedule.texts, schedule.timetable.rules, strict=True):
+    read = schedule.texts
+    for text, rule in zip(read, schedule.timetable.rules, strict=True):
         found += [Surprise(code, f"`{text.text}`: {sentence}") for code, sentence in _about(schedule, text, rule)]
-    texts = [text.text for text in schedule.texts]
+    texts = [text.text for text in read]
     twice = sorted({text for text in texts if texts.count(text) > 1})
     found += [Surprise("written-twice", f"`{text}` is written more than once") for text in twice]
     if schedule.zone in _NO_PLACE:
