@@ -25,13 +25,14 @@ def complete_run(context: click.Context, parameter: click.Parameter, incomplete:
     """The same, and the last runs by their short ids."""
     from click.shell_completion import CompletionItem
 
+    names = complete_job(context, parameter, incomplete)
     found = _ask(context, "/v1/runs", {"skips": "false", "limit": 20})
     runs = [
         CompletionItem(str(run["short_id"]), help=f"{run['job']}, {run['status'].lower()}")
         for run in found.get("entries", ())
         if run["short_id"].startswith(incomplete)
     ]
-    return [*complete_job(context, parameter, incomplete), *runs]
+    return [*map(CompletionItem, names), *runs]
 
 
 def _ask(context: click.Context, path: str, query: dict[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "nodes": "The running daemons",
         "token": "Who may come in over TCP",
         "db": "The state of the database",
+        "completion": "Have the shell complete verbs, jobs and runs",
     },
 }
 PLACES = {

@@ -53,6 +53,8 @@ class Surface:
         self.environ = os.environ if environ is None else environ
         self.format = "table"
         self.socket: str | None = None
+        self.watching = False
+        self.every = "2s"
         self.no_color = bool(self.environ.get("NO_COLOR")) or self.environ.get("TERM") == "dumb"
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.page: list[str] | None = None

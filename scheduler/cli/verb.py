@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import click
@@ -27,25 +28,68 @@ class Verb(click.Command):
                 formatter.write("".join(f"  {example}\n" for example in self.examples))
 
 
-def verb(*examples: str, name: str | None = None) -> Callable[[Callable[..., Any]], Verb]:
-    """Makes a function that takes a Surface a verb. It returns the exit code, None for 0."""
+def verb(*examples: str, name: str | None = None, watched: bool = False) -> Callable[[Callable[..., Any]], Verb]:
+    """Makes a function that takes a Surface a verb. It returns the exit code, None for 0. `watched`: --watch draws its
+    answer again and again."""
 
     def declare(function: Callable[..., Any]) -> Verb:
-        passed = click.make_pass_decorator(Surface, ensure=True)(function)
-        return click.command(name, cls=Verb, examples=examples, context_settings=SETTINGS)(passed)
+        passed = click.make_pass_decorator(Surface, ensure=True)(_repeated(function) if watched else function)
+        command = click.command(name, cls=Verb, examples=examples, context_settings=SETTINGS)(passed)
+        if watched:
+            command.params[-len(shared_options()) : 0] = watch_options()
+        return command
 
     return declare
 
 
+def _repeated(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def run(surface: Surface, *arguments: Any, **options: Any) -> Any:
+        if not surface.watching:
+            return function(surface, *arguments, **options)
+        from scheduler.cli.watch import watch
+
+        return watch(surface, lambda: function(surface, *arguments, **options))
+
+    return run
+
+
+def _put(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback that keeps what was typed in that attribute of the Surface."""
+
+    def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value is not None and value is not False:
+            setattr(ctx.ensure_object(Surface), name, value)
+
+    return callback
+
+
+def watch_options() -> list[click.Option]:
+    def often(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            surface = ctx.ensure_object(Surface)
+            surface.every, surface.watching = value, True
+
+    return [
+        click.Option(
+            ["-w", "--watch"],
+            is_flag=True,
+            expose_value=False,
+            callback=_put("watching"),
+            help="Draw it again and again, until Ctrl-C.",
+        ),
+        click.Option(
+            ["--every"],
+            metavar="DURATION",
+            expose_value=False,
+            callback=often,
+            help="The same, so often (default: 2s).",
+        ),
+    ]
+
+
 def shared_options() -> list[click.Option]:
     """Fresh ones: click ties an option to its command."""
-
-    def put(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-        def callback(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-            if value is not None and value is not False:
-                setattr(ctx.ensure_object(Surface), name, value)
-
-        return callback
 
     def as_json(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
         if value:
@@ -56,7 +100,7 @@ def shared_options() -> list[click.Option]:
             ["-o", "--output"],
             type=click.Choice(FORMATS),
             expose_value=False,
-            callback=put("format"),
+            callback=_put("format"),
             help="How the answer is written (default: table).",
         ),
         click.Option(["--json"], is_flag=True, expose_value=False, callback=as_json, help="The same as -o json."),
@@ -64,10 +108,10 @@ def shared_options() -> list[click.Option]:
             ["--socket"],
             metavar="PATH",
             expose_value=False,
-            callback=put("socket"),
+            callback=_put("socket"),
             help="The daemon's socket (default: SCHEDULER_SOCKET, ./var, /run/schedulerd, the state directory).",
         ),
         click.Option(
-            ["--no-color"], is_flag=True, expose_value=False, callback=put("no_color"), help="Never any colour."
+            ["--no-color"], is_flag=True, expose_value=False, callback=_put("no_color"), help="Never any colour."
         ),
     ]

@@ -55,7 +55,7 @@ def describe(surface: Surface, job: str, following: int, recent: int) -> int:
 
 def _head(surface: Surface, job: Shown) -> None:
     now, zone = surface.now(), job["timezone"]
-    surface.out(job["name"])
+    line(surface, "", job["name"], 0)
     if job["description"]:
         line(surface, "", job["description"], 2)
     line(surface, "State", _state(surface, job))

@@ -16,7 +16,7 @@ from scheduler.cli.words import brief_result_of, run_took
 Shown = dict[str, Any]
 
 
-@verb("schedctl list", "schedctl list report", "schedctl list --failing -o name", name="list")
+@verb("schedctl list", "schedctl list report", "schedctl list --failing -o name", name="list", watched=True)
 @click.argument("text", required=False, default="")
 @click.option("--missed", "states", flag_value="missed", help="Only jobs without a success by their deadline.")
 @click.option("--failing", "states", flag_value="failing", help="Only jobs that fail.")

@@ -30,6 +30,7 @@ PAGE = 500
     "schedctl runs weekly-report --since 30d",
     "schedctl runs --status failed,skipped",
     "schedctl runs 3f2a91c0",
+    watched=True,
 )
 @click.argument("job", nargs=-1, shell_complete=complete_job)
 @click.option("--status", multiple=True, metavar="WORDS", help="pending running completed failed canceled skipped")

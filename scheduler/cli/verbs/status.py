@@ -15,7 +15,7 @@ SHOWN = 30
 """Problems shown in full; the rest is a number."""
 
 
-@verb("schedctl status", "schedctl status -o json || page-somebody")
+@verb("schedctl status", "schedctl status -o json || page-somebody", watched=True)
 def status(surface: Surface) -> int:
     """Shows what is wrong, since when, the last line of output, and what to type. Exit 1 if anything is wrong."""
     found = surface.daemon.get("/v1/status")

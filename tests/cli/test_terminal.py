@@ -1,0 +1,178 @@
+"""What only happens on a terminal: widths, colours, --watch, the line that says how far a run is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from scheduler.cli.progress import progress_line
+from scheduler.cli.text import width
+from scheduler.core.requests import Report
+from tests.cli.terminal import Terminal
+from tests.faces import JOBS, Served
+
+SCHEDCTL = [sys.executable, "-c", "from scheduler.cli.main import main; main()"]
+Typing = Callable[..., Terminal]
+
+
+@pytest.fixture
+def typing(served: Served) -> Typing:
+    def start(*arguments: str, columns: int = 80, lines: int = 24, **environ: str) -> Terminal:
+        inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+        given = {"SCHEDULER_SOCKET": str(served.socket), "TERM": "xterm", "TZ": "Europe/Paris"}
+        return Terminal([*SCHEDCTL, *arguments], {**inherited, **given, **environ}, columns, lines)
+
+    return start
+
+
+def body(text: str) -> list[str]:
+    return text.rstrip("\n").split("\n")
+
+
+def test_the_answer_is_as_wide_as_the_terminal(served: Served, typing: Typing) -> None:
+    long = "a-job-with-a-name-that-tells-a-whole-story-of-what-it-does-and-why-it-does-it-at-night"
+    served.rig.reload(JOBS.replace("minutely:", f"{long}:"))
+    served.rig.tick(minutes=1)
+    served.rig.tick(minutes=1)
+    served.schedctl("pause", long, "--reason", "because " * 30)
+    for columns in (60, 80, 120, 200):
+        for verb in (
+            ["list"],
+            ["runs"],
+            ["describe", long],
+            ["next"],
+            ["show", long],
+            ["audit", "--since", "2026-01-01"],
+        ):
+            terminal = typing(*verb, columns=columns, NO_COLOR="1")
+            assert terminal.end() in (0, 1), terminal.shown
+            sentences = ("next: ", "✓ ", "✗ ")
+            wide = [line for line in body(terminal.shown) if width(line) > columns and not line.startswith(sentences)]
+            assert wide == [], (verb, columns)
+
+
+def test_nothing_is_cut_where_there_is_no_terminal(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "because " * 60
+    served.rig.reload(JOBS.replace("description: ", f"description: {reason}"))
+    served.schedctl("pause", "minutely", "--reason", reason)
+    served.rig.tick(minutes=1)
+    for verb in (["show", "report"], ["describe", "report"], ["runs", "minutely"]):
+        capsys.readouterr()
+        served.schedctl(*verb)
+        out = capsys.readouterr().out
+        assert reason.strip() in out, verb
+        assert "…" not in out, verb
+
+
+def test_only_what_stands_out_has_a_colour(served: Served, typing: Typing) -> None:
+    served.rig.tick(minutes=1)
+    for environ, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        terminal = typing("list", **environ)
+        terminal.end()
+        assert ("\x1b[36mminutely" in terminal.shown) is coloured
+        assert terminal.shown.count("\x1b") == (2 if coloured else 0)
+    terminal = typing("list", "--no-color")
+    terminal.end()
+    assert "\x1b" not in terminal.shown
+
+
+def test_watch_draws_until_ctrl_c_and_leaves_the_terminal_as_it_was(served: Served, typing: Typing) -> None:
+    for verb in ("list", "runs", "status"):
+        terminal = typing(verb, "--watch", "--every", "200ms")
+        terminal.until("Ctrl-C ends it")
+        terminal.until("next: ")
+        terminal.interrupt()
+        assert terminal.end() == 0
+        assert terminal.shown.startswith("\x1b[?1049h")
+        assert terminal.shown.endswith("\x1b[?25h\x1b[?1049l")
+        assert "Traceback" not in terminal.shown
+
+
+def test_watch_shows_what_has_changed(served: Served, typing: Typing) -> None:
+    terminal = typing("list", "-w", "--every", "200ms")
+    terminal.until("disabled")
+    assert "paused" not in terminal.shown
+    served.rig.desk.pause(["report"], until=None, reason="", author="ana")
+    terminal.until("paused")
+    terminal.interrupt()
+    assert terminal.end() == 0
+
+
+def test_watch_goes_on_while_the_daemon_is_away(served: Served, typing: Typing) -> None:
+    terminal = typing("list", "-w", "--every", "200ms")
+    terminal.until("disabled")
+    served.server.stop()
+    terminal.until("no daemon can be reached")
+    terminal.interrupt()
+    assert terminal.end() == 0
+
+
+def test_a_long_answer_ends_at_the_edge_of_the_terminal(served: Served, typing: Typing) -> None:
+    terminal = typing("show", "--file", "nothing.yaml")
+    assert terminal.end() == 1
+    terminal = typing("list", "-w", lines=6)
+    terminal.until("more lines")
+    terminal.interrupt()
+    assert terminal.end() == 0
+    assert terminal.shown.count("\n") <= 6
+
+
+@pytest.mark.parametrize("arguments", [["-w"], ["--every", "1s"], ["-w", "-o", "json"]])
+def test_watch_is_for_terminals(served: Served, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert served.schedctl("list", *arguments) == 2
+    assert "--watch draws tables on a terminal" in capsys.readouterr().err
+
+
+def test_watch_needs_a_duration(served: Served, typing: Typing) -> None:
+    terminal = typing("list", "--every", "soon")
+    assert terminal.end() == 2
+    assert "--every: duration 'soon' is not understood" in terminal.shown
+    assert "\x1b[?1049h" not in terminal.shown
+
+
+def test_a_run_that_is_waited_for_says_how_far_it_is(served: Served, typing: Typing) -> None:
+    terminal = typing("run-now", "ticket", "--wait")
+    terminal.until("run ")
+    served.rig.tick()
+    (run,) = served.rig.runs("ticket")
+    fence = served.rig.run(run.id).fence
+    served.rig.attempts.pending.append(Report(run.id, fence, progress=40.0, message="page 200 of 500"))
+    served.rig.tick(seconds=3)
+    shown = terminal.until("page 200 of 500")
+    assert "▓▓▓▓▓▓▓▓░░░░░░░░░░░░ 40 %  page 200 of 500  " in shown
+    served.faces.live[run.id] = b"one\n"
+    shown = terminal.until("one\n")
+    assert shown.endswith("\r\x1b[Kone\n"), "the line makes room for output"
+    served.rig.executor.finish(run.id)
+    served.rig.tick(seconds=1)
+    assert terminal.end() == 0
+    assert "COMPLETED" in terminal.shown
+
+
+def test_nothing_is_drawn_into_a_line_that_the_run_has_begun(served: Served, typing: Typing) -> None:
+    served.schedctl("run-now", "ticket")
+    served.rig.tick()
+    (run,) = served.rig.runs("ticket")
+    served.faces.live[run.id] = b"half a line"
+    terminal = typing("logs", "-f", "ticket")
+    terminal.until("half a line")
+    terminal.interrupt()
+    assert terminal.end() == 130
+    assert "running" not in terminal.shown.partition("half a line")[2]
+
+
+@pytest.mark.parametrize(
+    ("run", "usual", "line"),
+    [
+        ({"progress": None, "message": None}, None, "running  12s"),
+        ({"progress": None, "message": "x\x1by"}, 30.0, r"x\x1by  12s, usually 30s"),
+        ({"progress": 0.0, "message": None}, None, "░" * 20 + " 0 %  12s"),
+        ({"progress": 250.0, "message": None}, None, "▓" * 20 + " 250 %  12s"),
+    ],
+)
+def test_the_line_of_progress(run: dict[str, Any], usual: float | None, line: str) -> None:
+    assert progress_line(run, "12s", usual) == line
