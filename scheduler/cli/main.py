@@ -8,7 +8,6 @@ import os
 import select
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -113,6 +112,8 @@ class Verbs(click.Group):
             ctx.ensure_object(Surface).say(f"schedctl: `{name}` is called `{meant}` here")
             args = [meant, *args[1:]]
         elif name not in VERBS and not name.startswith("-"):
+            from difflib import get_close_matches
+
             close = get_close_matches(name, [*VERBS, *ALIASES], 1)
             hint = f"did you mean `{ALIASES.get(close[0], close[0])}`?" if close else "see schedctl --help"
             raise click.UsageError(f"there is no verb `{name[:60]}`; {hint}", ctx)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from scheduler.cli.daemon import places
@@ -27,7 +28,8 @@ def test_every_verb_has_help_with_examples(schedctl: Typist, name: str) -> None:
         answer = schedctl(name, flag)
         assert answer.code == 0
         assert f"schedctl {name}" in answer.out
-    assert name == "db" or "Examples:" in answer.out
+    group = isinstance(program.get_command(click.Context(program), name), click.Group)
+    assert group or "Examples:" in answer.out
 
 
 def test_the_overview_lists_every_verb(schedctl: Typist) -> None:
@@ -161,8 +163,6 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
 
 
 def test_the_program_can_be_walked_by_click() -> None:
-    import click
-
     context = click.Context(program)
     assert program.list_commands(context) == VERBS
     assert program.get_command(context, "nope") is None
