@@ -32,7 +32,7 @@ def notes_of(entry: Entry, zone: str, faithful: bool, homes: Homes) -> list[str]
     """What is, or may be, different from cron for this job; `zone` is the machine's."""
     notes = [*entry.remarks]
     if entry.schedule is None:
-        notes.append("@reboot: a job without a schedule; by hand: schedctl run-now")
+        notes.append("@reboot: a job without a schedule; by hand: schedctl run-now JOB")
     if not faithful:
         notes.append(_OURS if entry.schedule is not None else _OURS_AT_BOOT)
     notes += _about_processes(entry, faithful)
@@ -155,7 +155,7 @@ def steps_of(jobs: Mapping[str, Entry], shadow: bool) -> list[str]:
     where = _some([*dict.fromkeys(_editing(entry.file) for entry in jobs.values())]) or "crontab -e"
     steps = [
         "schedctl check jobs.yaml      what is wrong with it, and what this machine lacks",
-        "schedulerd --config jobs.yaml, or schedctl reload if it runs already",
+        "schedulerd --config jobs.yaml, or `schedctl reload` if it runs already",
     ]
     if shadow:
         steps[1] += ": nothing runs, every job is disabled"

@@ -123,9 +123,9 @@ class TokenGate(Gate):
             found = [token for token in live if text in (token.name, token.id)]
             found = found or [token for token in live if len(text) >= 4 and token.id.endswith(text)]
             if not found:
-                raise NotFound(f"no live token {text!r}", hint="schedctl token list shows them")
+                raise NotFound(f"no live token {text!r}", hint="`schedctl token list` shows them")
             if len(found) > 1:
-                raise Refused(f"{text!r} fits several tokens", hint="give the id that schedctl token list shows")
+                raise Refused(f"{text!r} fits several tokens", hint="give the id that `schedctl token list` shows")
             tx.tokens.revoke([found[0].id], now)
         self._read_at = float("-inf")
         self._bus.publish("token.revoked", token=found[0].name, role=str(found[0].role), author=author)

@@ -30,7 +30,7 @@ def effective(request: Request) -> Answer:
     found = _in_force(request)
     job = JOB.read(request) or None
     if job is not None and job not in found.jobs:
-        raise NotFound(f"no job is named `{job}`", hint="schedctl list shows all jobs")
+        raise NotFound(f"no job is named `{job}`", hint="`schedctl list` shows all jobs")
     values = show(load(Stored(found.files)), job)
     return Answer(
         {"values": [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in values]}

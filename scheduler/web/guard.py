@@ -110,7 +110,7 @@ def _stranger(scope: Scope, client: str) -> Caller | Problem:
 
 
 def _unknown(why: str) -> Problem:
-    hint = "schedctl token create NAME --role operate makes one; or use the Unix socket, as schedctl does"
+    hint = "`schedctl token create NAME --role operate` makes one; or use the Unix socket, as schedctl does"
     return Problem(401, why, hint=hint, headers={"WWW-Authenticate": "Bearer"})
 
 

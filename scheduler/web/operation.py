@@ -23,7 +23,7 @@ from scheduler.web.parameters import Parameter
 Schema = dict[str, Any]
 Endpoint = Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]
 
-_HOW = "schedctl token create NAME --role {role} makes one; or use the Unix socket, as schedctl does"
+_HOW = "`schedctl token create NAME --role {role}` makes one; or use the Unix socket, as schedctl does"
 
 
 @dataclass(frozen=True, slots=True)

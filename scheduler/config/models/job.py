@@ -202,7 +202,7 @@ class DefaultsModel(Model):
     runbook: Annotated[Text, Field(description="Where to read what to do; shown with its alerts.")] = ""
     tags: Annotated[Tags, Field(description="To find jobs by.")] = ()
     acknowledge: Annotated[
-        Codes, Field(description="Warnings of schedctl check that are meant so, by their codes: [clock-change].")
+        Codes, Field(description="Warnings of `schedctl check` that are meant so, by their codes: [clock-change].")
     ] = ()
 
 
