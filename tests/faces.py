@@ -12,6 +12,7 @@ from typing import Any
 from scheduler.cli.main import run
 from scheduler.cli.surface import Surface
 from scheduler.core.model import Output
+from scheduler.core.remark import Remark
 from scheduler.engine.gate import TokenGate
 from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
@@ -49,7 +50,8 @@ class Faces:
         self.rig = Rig(store, text)
         self.live: dict[str, bytes] = {}
         self.sick: dict[str, str] = {}
-        self.said: list[str] = []
+        self.said: list[Remark] = []
+        self.holdup: str | None = None
         self.gate = TokenGate(self.rig.store, self.rig.clock, self.rig.bus)
         self.backend = Backend(
             readable=store,
@@ -64,6 +66,7 @@ class Faces:
             metrics=lambda: b"# metrics\n",
             live_output=self._live_output,
             remarks=lambda: self.said,
+            holdup=lambda: self.holdup,
             address=lambda: "http://127.0.0.1:0",
         )
 

@@ -87,6 +87,10 @@ class Health:
             return f"this node stands aside and starts nothing: {self._watched.in_force.behind}"
         return None
 
+    def unavailable(self) -> list[str]:
+        """What essential loops have been waiting for longer than a moment."""
+        return [reason for reason, names in self._waiting().items() if not set(names).isdisjoint(ESSENTIAL)]
+
     # ------------------------------------------------------------ parts
 
     def _disks(self) -> Iterator[Remark]:
@@ -96,14 +100,17 @@ class Health:
 
     def _waiting_loops(self, now: datetime) -> Iterator[Remark]:
         """Loops that something unavailable keeps from their work."""
+        for reason, names in self._waiting().items():
+            since = now - timedelta(seconds=max(self._age(self._watched.loops[name]) for name in names))
+            waiting = f"{_listed(names)} wait{'s' if len(names) == 1 else ''} for it"
+            yield Remark("database", f"{reason} ({waiting})", since, "schedctl db status")
+
+    def _waiting(self) -> dict[str, list[str]]:
         by_reason: dict[str, list[str]] = {}
         for name, loop in self._watched.loops.items():
             if loop.ailing is not None and self._age(loop) > SLOW:
                 by_reason.setdefault(loop.ailing, []).append(name)
-        for reason, names in by_reason.items():
-            since = now - timedelta(seconds=max(self._age(self._watched.loops[name]) for name in names))
-            waiting = f"{_listed(names)} wait{'s' if len(names) == 1 else ''} for it"
-            yield Remark("database", f"{reason} ({waiting})", since, "schedctl db status")
+        return by_reason
 
     def _slow_loops(self, now: datetime) -> Iterator[Remark]:
         for name, loop in self._watched.loops.items():

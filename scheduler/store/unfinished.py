@@ -47,10 +47,12 @@ def unfinished_of(session: Session, jobs: Collection[str]) -> dict[str, list[Unf
 def replaceable(session: Session, job: str) -> list[str]:
     """Ids, oldest first: every running run, and of the waiting ones those without a payload, or handed in by hand."""
     own = or_(~t.runs.c.has_payload, t.runs.c.cause == Cause.MANUAL.value)
-    running = select(t.runs.c.seq, t.runs.c.id).where(t.IS_RUNNING, t.runs.c.job == job)
-    occurrences = select(t.runs.c.seq, t.runs.c.id).where(t.PENDING_OCCURRENCE, t.runs.c.job == job, own)
-    others = select(t.runs.c.seq, t.runs.c.id).where(t.PENDING_OTHER, t.runs.c.job == job, own)
-    return [row.id for row in sorted(session.rows(union_all(running, occurrences, others)), key=lambda row: row.seq)]
+    seqs = union_all(
+        select(t.runs.c.seq).where(t.IS_RUNNING, t.runs.c.job == job),
+        select(t.runs.c.seq).where(t.PENDING_OCCURRENCE, t.runs.c.job == job, own),
+        select(t.runs.c.seq).where(t.PENDING_OTHER, t.runs.c.job == job, own),
+    )
+    return list(session.rows(select(t.runs.c.id).where(t.runs.c.seq.in_(seqs)).order_by(t.runs.c.seq)).scalars())
 
 
 def pending_counts(session: Session, jobs: Collection[str]) -> dict[str, tuple[int, int]]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from scheduler.core.model import Output
 from scheduler.core.queries import JobView, NodeView, Queries, QueueView
+from scheduler.core.remark import Remark
 from scheduler.web.job_json import state_of
 from scheduler.web.present import Shown, when
 
@@ -50,6 +51,18 @@ def problems_of(
     return found
 
 
+def daemon_problems(failed: Mapping[str, str], remarks: Iterable[Remark]) -> list[Shown]:
+    """What is wrong with this daemon: what it remarks, and the checks of `/readyz` that failed and that no remark is
+    about."""
+    found = [_problem("daemon", None, one.since, one.what, one.command) | {"about": one.about} for one in remarks]
+    said = {one["about"] for one in found}
+    return found + [
+        _problem("daemon", None, None, f"{name}: {reason}", None) | {"about": name}
+        for name, reason in failed.items()
+        if name not in said
+    ]
+
+
 def _job_problem(view: JobView, now: datetime) -> Shown | None:
     kind = state_of(view, now)
     if kind not in _SAYS:
@@ -72,9 +85,10 @@ def _job_problem(view: JobView, now: datetime) -> Shown | None:
     return problem
 
 
-def _problem(kind: str, job: str | None, since: datetime | None, what: str, command: str) -> Shown:
+def _problem(kind: str, job: str | None, since: datetime | None, what: str, command: str | None) -> Shown:
     return {
         "kind": kind,
+        "about": None,
         "job": job,
         "since": when(since),
         "what": what,

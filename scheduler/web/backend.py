@@ -14,6 +14,7 @@ from scheduler.core.job import Configuration, Job
 from scheduler.core.model import Output
 from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
+from scheduler.core.remark import Remark
 
 Check = Callable[[], str | None]
 """Why that part is not ready, None if it is. Must answer at once: it is called in the server's thread."""
@@ -23,15 +24,15 @@ def _nothing_live(run: str, attempt: int) -> Output | None:
     return None
 
 
-def _nowhere() -> str | None:
+def _nothing() -> str | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
     """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
-    printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` are sentences about
-    this node that `status` must show (a file that was not taken, a generation that cannot be loaded)."""
+    printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` is what
+    this node knows to be wrong with itself, `holdup` why it starts nothing at present (None: it does)."""
 
     readable: Readable
     commands: Commands
@@ -44,8 +45,9 @@ class Backend:
     checks: Mapping[str, Check] = field(default_factory=dict)
     metrics: Callable[[], bytes] = lambda: b""
     live_output: Callable[[str, int], Output | None] = _nothing_live
-    remarks: Callable[[], list[str]] = list
-    address: Callable[[], str | None] = _nowhere
+    remarks: Callable[[], list[Remark]] = list
+    holdup: Callable[[], str | None] = _nothing
+    address: Callable[[], str | None] = _nothing
 
     def job(self, name: str) -> Job | None:
         """The definition in force on this node."""

@@ -115,7 +115,7 @@ async def start_run(request: Request) -> Answer:
     body = await START.read(request)
     key = KEY.read(request)
 
-    def start() -> tuple[Run, bool, Shown | None]:
+    def start() -> tuple[Run, bool, Shown | None, str | None]:
         run, new = backend.commands.run_now(
             name,
             author=author_of(request),
@@ -126,13 +126,14 @@ async def start_run(request: Request) -> Answer:
             if_busy=IfBusy(body["if_busy"] or "refuse"),
             key=key,
         )
-        waiting = None
-        if run.status is Status.PENDING:
-            with backend.readable.queries() as queries:
-                waiting = queries.waiting([run.id]).get(run.id)
-        return run, new, None if waiting is None else waiting_json(waiting)
+        if run.status is not Status.PENDING:
+            return run, new, None, None
+        with backend.readable.queries() as queries:
+            waiting = queries.waiting([run.id]).get(run.id)
+            holdup = _holdup(backend, queries, run)
+        return run, new, None if waiting is None else waiting_json(waiting), holdup
 
-    run, new, waiting = await run_in_threadpool(start)
+    run, new, waiting, holdup = await run_in_threadpool(start)
     url = f"/v1/runs/{run.id}"
     shown = {
         "run_id": run.id,
@@ -144,8 +145,18 @@ async def start_run(request: Request) -> Answer:
         "queue_position": waiting["ahead"] if waiting and waiting["kind"] == "queue" else None,
         "estimated_wait_s": None,
         "waiting": waiting,
+        "holdup": holdup,
     }
     return Answer(shown, status_code=202 if new else 200, headers={"Location": url})
+
+
+def _holdup(backend: Backend, queries: Queries, run: Run) -> str | None:
+    """Why nobody will start this run before something changes; None if somebody will."""
+    reason = backend.holdup()
+    if reason is None:
+        return None
+    others = (view.node for view in queries.nodes() if view.node.state == "live" and view.node.id != backend.node())
+    return None if any(one.queues is None or run.queue in one.queues for one in others) else reason
 
 
 def find_job(queries: Queries, backend: Backend, name: str) -> JobView:
@@ -155,7 +166,7 @@ def find_job(queries: Queries, backend: Backend, name: str) -> JobView:
     if found:
         return found[0]
     close = get_close_matches(name, [view.state.name for view in queries.jobs(now)], 3)
-    hint = f"did you mean {' or '.join(close)}?" if close else "schedctl list shows all jobs"
+    hint = f"did you mean {' or '.join(close)}?" if close else "`schedctl list` shows all jobs"
     raise NotFound(f"no job is named `{name}`", hint=hint)
 
 

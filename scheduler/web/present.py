@@ -20,7 +20,16 @@ def when(instant: datetime | None) -> str | None:
 
 
 def seconds_between(start: datetime | None, end: datetime | None) -> float | None:
-    return None if start is None or end is None else round((end - start).total_seconds(), 3)
+    """By the wall clock; 0 if that was set back meanwhile."""
+    return None if start is None or end is None else max(0.0, round((end - start).total_seconds(), 3))
+
+
+def _worked(one: Run | Attempt) -> float | None:
+    """How long it was at work, once it is over. If nobody measured that (`duration_exact` false), how long it can have
+    been: from its start to when its end became known."""
+    if one.finished_at is None or one.took is None:
+        return seconds_between(one.started_at, one.finished_at)
+    return round(one.took, 3)
 
 
 def run_json(run: Run, waiting: Waiting | None = None) -> Shown:
@@ -37,7 +46,9 @@ def run_json(run: Run, waiting: Waiting | None = None) -> Shown:
         "created_at": when(run.created_at),
         "started_at": when(run.started_at),
         "finished_at": when(run.finished_at),
-        "duration_s": seconds_between(run.started_at, run.finished_at),
+        "duration_s": _worked(run),
+        "duration_exact": run.took is not None,
+        "elapsed_s": seconds_between(run.started_at, run.finished_at),
         "attempt": run.attempt,
         "failures": run.failures,
         "lost": run.lost,
@@ -82,7 +93,8 @@ def attempt_json(attempt: Attempt) -> Shown:
         "fence": attempt.fence,
         "started_at": when(attempt.started_at),
         "finished_at": when(attempt.finished_at),
-        "duration_s": seconds_between(attempt.started_at, attempt.finished_at),
+        "duration_s": _worked(attempt),
+        "duration_exact": attempt.took is not None,
         "outcome": attempt.outcome,
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from scheduler.core.access import Access
 from scheduler.web.answers import Answer
-from scheduler.web.attention import add_last_lines, problems_of
+from scheduler.web.attention import add_last_lines, daemon_problems, problems_of
 from scheduler.web.backend import backend_of
 from scheduler.web.health import run_checks
 from scheduler.web.job_json import STATES, state_of
@@ -33,17 +33,7 @@ def status(request: Request) -> Answer:
         problems = problems_of(views, queues, nodes, letters, now)
         add_last_lines(problems, queries)
         generations = queries.generations(1)
-    problems = (
-        [
-            {"kind": "daemon", "job": None, "since": None, "what": f"{name}: {reason}", "command": None}
-            for name, reason in failed.items()
-        ]
-        + [
-            {"kind": "daemon", "job": None, "since": None, "what": remark, "command": None}
-            for remark in backend.remarks()
-        ]
-        + problems
-    )
+    problems = [*daemon_problems(failed, backend.remarks()), *problems]
     counts = dict.fromkeys(STATES, 0)
     for view in views:
         counts[state_of(view, now)] += 1

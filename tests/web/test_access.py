@@ -13,6 +13,7 @@ from scheduler.core.access import Access, Role
 from scheduler.core.errors import Unavailable
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Succeeded
+from scheduler.core.remark import Remark
 from scheduler.web.app import OPERATIONS
 from scheduler.web.operation import Operation
 from tests.faces import Faces
@@ -132,7 +133,7 @@ def make_history(acting: Client, faces: Faces) -> None:
     acting.post("/v1/jobs/ticket/pause", json={"reason": SECRET, "until": "2026-03-02T20:00:00Z"})
     with rig.store.begin() as tx:
         tx.jobs.set_alarm("private", f"planning failed: {SECRET}", enabled=True)
-    faces.said.append(f"the last reload was refused: {SECRET}")
+    faces.said.append(Remark("configuration", f"the last reload was refused: {SECRET}", None, SECRET))
 
 
 def test_every_operation_asks_for_what_it_should() -> None:

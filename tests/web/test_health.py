@@ -4,6 +4,8 @@ from contextlib import AbstractContextManager
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.queries import DatabaseStatus, Queries
+from scheduler.core.remark import Remark
+from tests.engine.doubles import START
 from tests.faces import Faces
 from tests.web.client import Client, client_of
 
@@ -74,7 +76,7 @@ def test_status_names_what_is_wrong_since_when_and_what_to_type(acting: Client, 
     faces.rig.tick(seconds=1)
     (problem,) = acting.get("/v1/status").json()["problems"]
     assert (problem["kind"], problem["job"], problem["what"]) == ("failing", "minutely", "failed at its last run")
-    assert problem["since"] == "2026-03-02T08:01:01Z"
+    assert problem["since"] == "2026-03-02T08:01:00Z"
     assert problem["last_line"] == "printed"
     assert problem["command"] == "schedctl logs minutely"
     faces.rig.clock.turn(minutes=15)
@@ -90,12 +92,25 @@ def test_status_tells_of_dead_letters_checks_and_remarks(acting: Client, faces: 
     faces.rig.executor.finish_all(Failed(FailReason.EXIT, "exit 1", retryable=False))
     faces.rig.tick(seconds=1)
     faces.sick["database"] = "slow"
-    faces.said.append("the file was not taken")
+    faces.said.append(Remark("configuration", "the file was not taken", START, "schedctl reload"))
     status = acting.get("/v1/status").json()
     assert status["ok"] is False
     assert status["dead_letters"] == 1
     kinds = [problem["kind"] for problem in status["problems"]]
     assert kinds == ["daemon", "daemon", "failing"]
+    of_daemon = [(one["about"], one["what"], one["since"], one["command"]) for one in status["problems"][:2]]
+    assert of_daemon == [
+        ("configuration", "the file was not taken", "2026-03-02T08:00:00Z", "schedctl reload"),
+        ("database", "database: slow", None, None),
+    ]
     assert status["problems"][2]["what"] == "failed at its last run; 1 dead letter"
     letters = acting.get("/v1/dead-letters").json()["entries"]
     assert [letter["payload"] for letter in letters] == [1]
+
+
+def test_a_check_that_a_remark_is_about_is_not_told_twice(acting: Client, faces: Faces) -> None:
+    faces.sick["database"] = "the database does not answer: disk is full"
+    faces.said.append(Remark("database", "disk is full (worker waits for it)", START, "schedctl db status"))
+    status = acting.get("/v1/status").json()
+    assert [one["what"] for one in status["problems"]] == ["disk is full (worker waits for it)"]
+    assert status["checks"]["database"] == "the database does not answer: disk is full"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from scheduler.core.model import Node
+from scheduler.core.remark import Remark
+from tests.engine.doubles import START
 from tests.faces import Faces
 from tests.web.client import Client
 
@@ -115,3 +118,25 @@ def test_a_falsy_payload_is_a_payload(acting: Client) -> None:
     run = acting.get(made["status_url"]).json()
     assert run["has_payload"] is True
     assert run["payload"] is False
+
+
+def test_a_run_that_nobody_will_start_says_so(acting: Client, faces: Faces) -> None:
+    assert acting.post("/v1/jobs/ticket/runs", json={"payload": 1}).json()["holdup"] is None
+    faces.holdup = "this node is leaving"
+    assert acting.post("/v1/jobs/ticket/runs", json={"payload": 2}).json()["holdup"] == "this node is leaving"
+    with faces.rig.store.begin() as tx:
+        tx.nodes.register(Node("other", "h", 1, "0", START, None, 4, ("special",)), START)
+    assert acting.post("/v1/jobs/ticket/runs", json={"payload": 3}).json()["holdup"] == "this node is leaving"
+    with faces.rig.store.begin() as tx:
+        tx.nodes.register(Node("another", "h", 1, "0", START, None, 4), START)
+    assert acting.post("/v1/jobs/ticket/runs", json={"payload": 4}).json()["holdup"] is None
+
+
+def test_a_problem_of_the_daemon_has_the_keys_of_every_other(acting: Client, faces: Faces) -> None:
+    faces.said.append(Remark("disk", "the disk is full", START, "df -h /"))
+    faces.sick["loops"] = "no turn"
+    acting.post("/v1/jobs/ticket/runs", json={"payload": 1})
+    faces.rig.clock.turn(minutes=6)
+    problems = acting.get("/v1/status").json()["problems"]
+    assert len(problems) == 3
+    assert len({tuple(sorted(problem)) for problem in problems}) == 1

@@ -7,6 +7,7 @@ import pytest
 from scheduler.core.model import FailReason, Output
 from scheduler.core.outcome import Failed
 from scheduler.web.runs import cut
+from tests.engine.rig import failed
 from tests.faces import Faces
 from tests.web.client import Client
 
@@ -131,3 +132,39 @@ def test_who_polls_is_told_when_to_ask_again(acting: Client, faces: Faces) -> No
     assert answer.headers["retry-after"] == "2"
     acting.post(f"/v1/runs/{run}/cancel")
     assert "retry-after" not in acting.get(f"/v1/runs/{run}/status").headers
+
+
+def test_how_long_a_run_took_is_its_work_and_is_never_negative(acting: Client, faces: Faces) -> None:
+    made = acting.post("/v1/jobs/ticket/runs", json={"payload": 1}).json()
+    faces.rig.tick()
+    faces.rig.turn(seconds=4)
+    faces.rig.finish(failed())
+    faces.rig.tick(minutes=2)
+    faces.rig.turn(seconds=6)
+    faces.rig.finish()
+    run = acting.get(made["status_url"]).json()
+    assert (run["duration_s"], run["duration_exact"], run["elapsed_s"]) == (10.0, True, 130.0)
+    assert [(one["duration_s"], one["duration_exact"]) for one in run["attempts"]] == [(4.0, True), (6.0, True)]
+    made = acting.post("/v1/jobs/ticket/runs", json={"payload": 1}).json()
+    faces.rig.tick()
+    faces.rig.turn(seconds=4)
+    faces.rig.clock.step(hours=-1)
+    faces.rig.finish()
+    run = acting.get(made["status_url"]).json()
+    assert (run["duration_s"], run["elapsed_s"]) == (4.0, 0.0)
+
+
+def test_how_long_a_run_took_that_nobody_saw_end_is_only_bounded(acting: Client, faces: Faces) -> None:
+    made = acting.post("/v1/jobs/ticket/runs", json={"payload": 1}).json()
+    faces.rig.tick()
+    faces.rig.clock.turn(hours=9)
+    with faces.rig.store.begin() as tx:
+        tx.runs.request_cancel([made["run_id"]], "enough", faces.rig.clock.now())
+    former = faces.rig.node
+    faces.rig.node = "another"
+    faces.rig.register()
+    with faces.rig.store.begin() as tx:
+        tx.nodes.declare_dead(former, 0, faces.rig.clock.now())
+    faces.rig.keeper.tick(faces.rig.clock.now())
+    run = acting.get(made["status_url"]).json()
+    assert (run["status"], run["duration_s"], run["duration_exact"]) == ("CANCELED", 9 * 3600.0, False)
