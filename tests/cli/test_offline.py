@@ -44,7 +44,7 @@ def test_check_says_all_errors_with_their_lines(schedctl: Typist) -> None:
     assert [line.split(":")[:2] for line in lines] == [["bad.yaml", "5"], ["bad.yaml", "6"]]
     assert "did you mean `schedule`" in lines[0]
     assert answer.err.startswith(
-        "✗ 2 errors. Nothing was changed.\nnext: correct bad.yaml:5, then schedctl check bad.yaml"
+        "✗ 2 errors. Nothing was changed.\nbegin with bad.yaml:5\nnext: schedctl check bad.yaml"
     )
     data = schedctl("check", "bad.yaml", "-o", "json").data
     assert data["good"] is False

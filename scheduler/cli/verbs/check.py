@@ -56,14 +56,16 @@ def check(surface: Surface, file: str | None, strict: bool, elsewhere: bool) -> 
     if report.configuration is None:
         count = len(report.errors)
         surface.say(f"✗ {counted(count, 'error')}. Nothing was changed.")
-        surface.then(f"correct {_place(report.errors[0])}, then {again}")
+        surface.say(f"begin with {_place(report.errors[0])}")
+        surface.then(again)
         return 1
     said = counted(len(report.configuration.jobs), "job")
     if report.warnings:
         said += ", " + counted(len(report.warnings), "warning") + ("" if good else " (--strict: each is an error)")
     surface.say(f"{'✓' if good else '✗'} {said}  (hash {report.configuration.hash[:12]})")
     if not good:
-        surface.then(f"correct {_place(report.warnings[0])}, or acknowledge it in its job, then {again}")
+        surface.say(f"begin with {_place(report.warnings[0])}: correct it, or acknowledge it in its job")
+        surface.then(again)
         return 1
     surface.then(shlex.join(["schedctl", "diff", *([file] if file and Path(file).exists() else [])]))
     return 0

@@ -48,6 +48,8 @@ def diff(surface: Surface, files: tuple[str, ...]) -> int:
         pending = any(one["payload_runs"] or one["occurrences"] for one in done["pending"].values())
         drop = ["--drop-pending"] if pending else []
         surface.then(command_line("reload", "--if-hash", done["hash"][:12], *drop))
+    elif len(files) < 2:
+        surface.then(command_line("list"))
     return 1 if differs else 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from scheduler.cli.surface import Surface
+from scheduler.cli.text import command_line
 from scheduler.cli.verb import verb
 from scheduler.core.errors import InvalidInput, Refused
 from scheduler.core.zone import zone_of
@@ -32,14 +33,14 @@ def init(surface: Surface, file: str, zone: str | None) -> int:
         surface.out(text.rstrip("\n"))
         return 0
     if not _write(Path(file), text):
-        raise Refused(f"{file} exists", hint=f"schedctl check {file}, or give another name")
+        raise Refused(f"{file} exists", hint=f"{command_line('check', file)}, or give another name")
     beside = Path(file).with_name("jobs.schema.json")
     made = [file, str(beside)] if _write(beside, schema()) else [file]
     for name in made:
         surface.out(name)
     surface.say(f"wrote {' and '.join(made)} (times in {zone})")
-    quoted = shlex.quote(file)
-    surface.then(f"schedctl check {quoted}, then schedulerd --config {quoted}")
+    surface.say(f"to start with it: {shlex.join(['schedulerd', '--config', file])}")
+    surface.then(command_line("check", file))
     return 0
 
 
