@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import sys
 from importlib.metadata import version
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs until it is told to stop. Exit status 0 after a drain, 78 for a start that settings or the file forbid."""
     open_missing_streams(lose_output=True)
     flags = vars(parser().parse_args(arguments))
+    faulthandler.enable()  # A watchdog's SIGABRT then tells where each thread was.
     try:
         settings = load_settings(flags, os.environ)
         from scheduler.app import App

@@ -173,7 +173,8 @@ def _sentence(parts: Parts, *, ready: bool) -> str:
         return f"Leaving: waits for {named}{more}" if runs else "Leaving"
     wrong = [why for check in parts.readiness.checks().values() if (why := check()) is not None]
     wrong += [remark for remark in parts.readiness.remarks() if remark not in wrong]
-    counts = f"{parts.jobs()} jobs, {len(runs)} running"
+    jobs = parts.jobs()
+    counts = f"{jobs} job{'' if jobs == 1 else 's'}, {len(runs) or 'none'} running"
     return "; ".join([counts if ready else "Starting", *wrong])
 
 

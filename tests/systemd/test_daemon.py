@@ -67,7 +67,7 @@ def test_from_the_start_to_the_end_of_the_drain(make_world: MakeWorld, hire: Hir
     before = manager.messages()
     assert next(lines_ for lines_ in before if "EXTEND_TIMEOUT_USEC" in lines_)
     assert any(message.get("STATUS", "").startswith("Opening the database") for message in before)
-    assert before[-1]["STATUS"] == "2 jobs, 0 running"
+    assert before[-1]["STATUS"] == "2 jobs, none running"
 
     run(world, "long")
     manager.wait(lambda m: m.get("STATUS") == "2 jobs, 1 running")
@@ -106,7 +106,7 @@ def test_a_reload_by_signal_and_by_schedctl(make_world: MakeWorld, hire: Hire) -
 
     world.config.write_text(JOBS)
     assert schedctl(world, "reload").returncode == 0
-    manager.wait(lambda m: m.get("STATUS") == "2 jobs, 0 running", since=heard)
+    manager.wait(lambda m: m.get("STATUS") == "2 jobs, none running", since=heard)
     assert world.stop() == 0
 
 
@@ -173,7 +173,7 @@ def test_a_database_that_is_locked_for_long_does_not_end_the_pings(make_world: M
     other.execute("ROLLBACK")
     other.close()
     heard = len(manager.messages())
-    manager.wait(lambda m: m.get("STATUS") == "2 jobs, 0 running", since=heard)
+    manager.wait(lambda m: m.get("STATUS") == "2 jobs, none running", since=heard)
     times = manager.times("WATCHDOG")
     assert max(later - earlier for earlier, later in pairwise(times)) < WATCHDOG
     assert world.stop() == 0

@@ -63,7 +63,7 @@ class World:
 
     def ready(self) -> World:
         self.joined().pass_time(1)
-        assert {"READY": 1, "STATUS": "7 jobs, 0 running"} in self.notify.take()
+        assert {"READY": 1, "STATUS": "7 jobs, none running"} in self.notify.take()
         return self
 
     def pass_time(self, seconds: float, *, hanging: tuple[str, ...] = (), failing: tuple[str, ...] = ()) -> None:
@@ -116,7 +116,7 @@ def test_not_ready_while_the_database_is_away_and_status_says_so() -> None:
     assert {"STATUS": "Starting; the database does not answer: it is locked"} in sent
     world.sick = None
     world.pass_time(1)
-    assert {"READY": 1, "STATUS": "7 jobs, 0 running"} in world.notify.take()
+    assert {"READY": 1, "STATUS": "7 jobs, none running"} in world.notify.take()
 
 
 def test_ready_is_said_once() -> None:
@@ -252,7 +252,7 @@ def test_a_database_that_is_away_for_an_hour_is_no_hang() -> None:
     world.pass_time(3600, failing=ESSENTIAL)
     sent = world.notify.take()
     assert names(sent).count("WATCHDOG") >= 60
-    assert {"STATUS": "7 jobs, 0 running; the database does not answer: the server is starting"} in sent
+    assert {"STATUS": "7 jobs, none running; the database does not answer: the server is starting"} in sent
 
 
 def test_a_loop_that_waits_for_the_disk_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
