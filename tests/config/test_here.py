@@ -169,11 +169,11 @@ def test_what_lies_in_a_closed_folder_is_passed_over(folder: Path, monkeypatch: 
     look = os.stat
 
     def closed(path: str, **options: object) -> os.stat_result:
-        if "closed" in str(path):
+        if "shut" in str(path):
             raise PermissionError(13, "Permission denied", path)
         return look(path, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "stat", closed)
-    keys = "{command: [closed/none], workdir: closed, env: {PATH: /closed}}"
+    keys = "{command: [shut/none], workdir: shut, env: {PATH: /shut}}"
     assert told(folder, keys) == []
-    assert told(folder, "{command: none, env: {PATH: /closed}}") == []
+    assert told(folder, "{command: none, env: {PATH: /shut}}") == []
