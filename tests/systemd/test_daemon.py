@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -177,3 +177,59 @@ def test_a_database_that_is_locked_for_long_does_not_end_the_pings(make_world: M
     times = manager.times("WATCHDOG")
     assert max(later - earlier for earlier, later in pairwise(times)) < WATCHDOG
     assert world.stop() == 0
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, which can be frozen."""
+    if os.geteuid() != 0:
+        pytest.skip("LOUDLY: only root can mount a file system; run as root (CI does) to test a disk that stalls")
+    image, place = tmp_path / "image", tmp_path / "disk"
+    image.touch()
+    os.truncate(image, 64 << 20)
+    place.mkdir()
+    for command in (["mkfs.ext4", "-q", str(image)], ["mount", "-o", "loop", str(image), str(place)]):
+        try:
+            made = subprocess.run(command, capture_output=True, text=True)
+        except FileNotFoundError:
+            pytest.skip(
+                f"LOUDLY: there is no {command[0]} here, so no disk stalls; apt-get install e2fsprogs brings it"
+            )
+        if made.returncode != 0:
+            pytest.skip(f"LOUDLY: this machine mounts no file: {made.stderr.strip()}")
+    yield place
+    subprocess.run(["fsfreeze", "--unfreeze", str(place)], capture_output=True)
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.crash
+@pytest.mark.xdist_group("load")
+def test_a_disk_that_stalls_ends_neither_the_pings_nor_a_child(make_world: MakeWorld, hire: Hire, disk: Path) -> None:
+    """The loops hang in the middle of a commit; no restart would get them out of there."""
+    manager = hire(watchdog=WATCHDOG)
+    jobs = JOBS.replace("sleep 60", f"sleep {2 * WATCHDOG:g}; touch {disk.parent}/rested")
+    world = make_world(jobs, SCHEDULER_STATE_DIR=str(disk), **manager.environment)
+    world.state = disk
+    launch(world)
+    assert world.daemon is not None
+    manager.wait(lambda m: "READY" in m, 60)
+    run(world, "long")
+    manager.wait(lambda m: m.get("STATUS") == "2 jobs, 1 running")
+    subprocess.run(["fsfreeze", "--freeze", str(disk)], check=True)
+    try:
+        begun = len(manager.times("WATCHDOG"))
+        wait_for((disk.parent / "rested").exists, 3 * WATCHDOG, "the child goes on and ends by itself")
+        assert b"D" in [state(task) for task in Path(f"/proc/{world.daemon.pid}/task").iterdir()], "nothing was stalled"
+        assert len(manager.times("WATCHDOG")) >= begun + 6
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", str(disk)], check=True)
+    times = manager.times("WATCHDOG")
+    assert max(later - earlier for earlier, later in pairwise(times)) < WATCHDOG
+    heard = len(manager.messages())
+    manager.wait(lambda m: m.get("STATUS") == "2 jobs, none running", since=heard)
+    assert [row.status for row in world.read_ledger()[0]] == ["COMPLETED"]
+    assert world.stop() == 0
+
+
+def state(task: Path) -> bytes:
+    return task.joinpath("stat").read_bytes().rpartition(b") ")[2][:1]
