@@ -42,17 +42,17 @@ class _Lengths:
 def habits_json(completed: Sequence[Run], definition: Mapping[str, Any]) -> Shown | None:
     """p50, p95 and the longest of the last completed runs, in seconds, and `advice`: keys of jobs.yaml whose value is
     far off, each with the value that fits and the reason. None before FEWEST runs."""
-    spans = [(run, run.started_at, run.finished_at) for run in completed]
-    took = _lengths([_seconds(start, end) for _, start, end in spans if start and end])
+    worked = [(run, _worked(run)) for run in completed]
+    took = _lengths([length for _, length in worked if length is not None])
     if took is None:
         return None
-    # A run that was tried again took longer than any of its attempts, which is what `timeout` limits.
-    once = _lengths([_seconds(start, end) for run, start, end in spans if start and end and run.attempt == 1])
+    # A run that was tried again worked longer than any of its attempts, which is what `timeout` limits.
+    once = _lengths([length for run, length in worked if length is not None and run.attempt == 1])
     done = _lengths(
         [
-            _seconds(run.scheduled_for, end)
-            for run, _, end in spans
-            if end and run.scheduled_for and run.cause is Cause.SCHEDULE
+            _seconds(run.scheduled_for, run.finished_at)
+            for run in completed
+            if run.finished_at and run.scheduled_for and run.cause is Cause.SCHEDULE
         ]
     )
     advice = [_advice("timeout", once, definition, "the longest of {count} runs took {longest}")]
@@ -93,6 +93,13 @@ def _nice(length: timedelta) -> timedelta | None:
 
 def _lengths(seconds: Sequence[float]) -> _Lengths | None:
     return _Lengths(sorted(seconds)) if len(seconds) >= FEWEST else None
+
+
+def _worked(run: Run) -> float | None:
+    """Seconds at work, without the waits between attempts."""
+    if run.took is not None:
+        return round(run.took, 3)
+    return _seconds(run.started_at, run.finished_at) if run.started_at and run.finished_at else None
 
 
 def _seconds(start: datetime, end: datetime) -> float:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -64,6 +65,11 @@ def test_shares_are_lengths_that_occurred() -> None:
 )
 def test_a_timeout_that_is_far_off(seconds: float, timeout: str, fits: str | None) -> None:
     assert advice(runs([seconds] * 10), timeout=timeout, grace="100d", heartbeat=False).get("timeout") == fits
+
+
+def test_waits_between_attempts_are_no_work() -> None:
+    found = [replace(run, took=2.0) for run in runs([3000.0] * 10)]
+    assert habits(found)["p50_s"] == 2.0
 
 
 def test_attempts_that_were_repeated_tell_nothing_of_the_timeout() -> None:
