@@ -77,7 +77,8 @@ def resume(surface: Surface, **which: Any) -> int:
         surface.say(f"{name}: was not paused")
     if len(resumed) > MANY or (chosen.bulk and not resumed):
         surface.say(f"{counted(len(resumed), 'job')} resumed")
-    surface.then(command_line("next", resumed[0]) if resumed else command_line("list", "--paused"))
+    named = resumed if len(resumed) == 1 else []
+    surface.then(command_line("next", *named) if resumed else command_line("list", "--paused"))
     return 0
 
 
