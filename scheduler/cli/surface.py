@@ -34,6 +34,7 @@ _COLORS = {
     "CANCELED": "yellow",
     "missed": "red",
     "failing": "red",
+    "overdue": "red",
     "alarm": "red",
     "FAILED": "red",
 }

@@ -12,6 +12,8 @@ from scheduler.core.instants import parse_instant, relative
 from scheduler.core.zone import zone_of
 
 _UTC = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Zulu", "Etc/Universal", "UCT", "Zulu", "Universal", "Etc/GMT", "GMT"})
+CLOCKS_DIFFER = 5.0
+"""Seconds between the daemon's clock and this machine's that are worth a word."""
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -105,6 +107,16 @@ def both(text: str | None, zone_name: str | None, now: datetime) -> str:
 def ago(text: str | None, now: datetime) -> str:
     instant = read(text)
     return "-" if instant is None else relative(instant, now=now)
+
+
+def clock_note(theirs: str | None, ours: datetime) -> str | None:
+    """What to say when the daemon's clock and this machine's differ: then `ago` and `in` are not what they seem."""
+    instant = read(theirs)
+    ahead = 0.0 if instant is None else (instant - ours).total_seconds()
+    if abs(ahead) < CLOCKS_DIFFER:
+        return None
+    word = "ahead of" if ahead > 0 else "behind"
+    return f"the daemon's clock is {took(abs(ahead))} {word} this machine's, by which `ago` and `in` are counted here"
 
 
 def took(seconds: float | None) -> str:

@@ -10,6 +10,9 @@ from scheduler.cli.times import ago, at, both, read, span, took
 
 Shown = dict[str, Any]
 
+WORTH_TELLING = 1.0
+"""Seconds that a run waited between its attempts."""
+
 PAYLOAD_OF_CANCELED = "its payload stays with it; a canceled run is no dead letter"
 _LOCK = "lock: another job held it until the next occurrence came"
 
@@ -143,13 +146,19 @@ def dead_letter(run: Shown) -> str | None:
 
 
 def run_took(run: Shown, now: datetime) -> str:
-    """How long it took, or has been running."""
-    if run["duration_s"] is not None and run["status"] != "RUNNING":
-        return took(run["duration_s"])
+    """How long it was at work, or has been running: `12s`; with the waits between its attempts told apart: `12s of 5m`;
+    or how long it can have been: `≤9h`, if nobody saw its end, or if it runs and waited before."""
     started = read(run["started_at"])
-    if started is None or run["status"] != "RUNNING":
+    if run["status"] == "RUNNING" and started is not None:
+        length = took(max(0.0, (now - started).total_seconds()))
+        return length if run["attempt"] <= 1 else f"≤{length}"
+    seconds = run["duration_s"]
+    if seconds is None or run["status"] == "RUNNING":
         return "-"
-    return took(max(0.0, (now - started).total_seconds()))
+    if not run["duration_exact"]:
+        return f"≤{took(seconds)}"
+    waited = run["attempt"] > 1 and run["elapsed_s"] is not None and run["elapsed_s"] - seconds >= WORTH_TELLING
+    return f"{took(seconds)} of {took(run['elapsed_s'])}" if waited else took(seconds)
 
 
 def pause_of(pause: Shown, zone: str | None, now: datetime) -> str:

@@ -16,8 +16,11 @@ from scheduler.core.model import Pause
 from scheduler.core.queries import JobView
 from scheduler.web.present import Shown, pause_json, run_json, skip_json, when
 
-STATES = ("removed", "alarm", "disabled", "missed", "late", "failing", "paused", "running", "waiting", "ok")
+STATES = ("removed", "alarm", "disabled", "missed", "late", "failing", "overdue", "paused", "running", "waiting", "ok")
 """From the most to the least telling; a job has the first one that applies."""
+
+OVERDUE = timedelta(minutes=1)
+"""An instant that nobody has planned for so long is no longer merely late."""
 
 _TICK = timedelta(microseconds=1)
 _CENTURIES = timedelta(days=200 * 366)
@@ -26,16 +29,17 @@ _END = datetime(9999, 1, 1, tzinfo=UTC)
 
 def state_of(view: JobView, now: datetime) -> str:
     """One word of STATES. `missed`: the deadline has passed; `late`: it has, but a run is on its way; `failing`: as
-    many failures in a row as `alert_after` says."""
+    many failures in a row as `alert_after` says; `overdue`: due for a minute, and the planner has not come to it."""
     state = view.state
-    overdue = state.deadline_at is not None and state.deadline_at < now
+    late = state.deadline_at is not None and state.deadline_at < now
     applies = {
         "removed": state.removed_at is not None,
         "alarm": state.alarm is not None,
         "disabled": not state.enabled,
-        "missed": overdue and not view.running,
-        "late": overdue,
+        "missed": late and not view.running,
+        "late": late,
         "failing": state.consecutive_failures >= alert_after(view),
+        "overdue": state.next_due_at is not None and now - state.next_due_at > OVERDUE,
         "paused": view.pause is not None,
         "running": bool(view.running),
         "waiting": view.waiting > 0,

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed
+from scheduler.core.remark import Remark
 from scheduler.core.requests import Advance
 from tests.cli.screen import Screen
 
@@ -164,7 +165,10 @@ def test_status_is_0_when_all_is_well_and_1_when_not(screen: Screen) -> None:
 
 
 def test_status_says_what_is_wrong_with_the_daemon_itself(screen: Screen) -> None:
-    screen.served.faces.said = ["this node is leaving: it plans and claims nothing", "the last reload was refused: no"]
+    screen.served.faces.said = [
+        Remark("leaving", "this node is leaving: it plans and claims nothing"),
+        Remark("configuration", "the last reload was refused: no"),
+    ]
     lines = screen("status")
     assert screen.code == 1
     assert lines[0].startswith("✗ 2 things need attention")

@@ -9,11 +9,13 @@ import click
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted
-from scheduler.cli.times import ago, at, column
+from scheduler.cli.times import ago, clock_note, column
 from scheduler.cli.verb import verb
 from scheduler.cli.words import brief_result_of, run_took
 
 Shown = dict[str, Any]
+
+WORST = ("alarm", "missed", "failing", "late")
 
 
 @verb("schedctl list", "schedctl list report", "schedctl list --failing -o name", name="list", watched=True)
@@ -32,7 +34,8 @@ def list_jobs(
     wanted = [*state, *([states] if states else [])]
     if "missed" in wanted:
         wanted.append("late")
-    jobs = surface.daemon.get("/v1/jobs", {"q": text, "state": wanted, "team": team, "tag": tag})["jobs"]
+    found = surface.daemon.get("/v1/jobs", {"q": text, "state": wanted, "team": team, "tag": tag})
+    jobs = found["jobs"]
     if surface.structured(jobs, [job["name"] for job in jobs]):
         return 0
     if not jobs:
@@ -54,7 +57,12 @@ def list_jobs(
     rows = [_row(job, surface, time) for job, time in zip(jobs, times, strict=True)]
     surface.table(columns, rows, [job["state"] for job in jobs])
     surface.say(_sum(jobs))
-    worst = next((job for job in jobs if job["state"] in ("alarm", "missed", "failing", "late")), None)
+    note = clock_note(found["now"], surface.now())
+    if note is not None:
+        surface.say(note)
+    if any(job["state"] == "overdue" for job in jobs):
+        surface.say("overdue: due and not yet planned; `schedctl status` says what keeps the daemon from it")
+    worst = next((job for job in jobs if job["state"] in WORST), None)
     surface.then(command_line("describe", (worst or jobs[0])["name"]))
     return 0
 
@@ -82,7 +90,7 @@ def _state(job: Shown, surface: Surface) -> str:
         return f"alarm: {job['alarm']}"
     if job["pause"] is not None:
         until = job["pause"]["until"]
-        return "paused" if until is None else f"paused until {at(until, surface.zone, now, with_zone=False)}"
+        return "paused" if until is None else f"paused, {ago(until, now).removeprefix('in ')} left"
     if word == "waiting":
         return f"{job['waiting']} waiting"
     return str(word)

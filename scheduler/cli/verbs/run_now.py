@@ -15,7 +15,7 @@ from scheduler.cli.complete import complete_job
 from scheduler.cli.daemon import part
 from scheduler.cli.follow import WaitedTooLong, follow, wait
 from scheduler.cli.surface import Surface
-from scheduler.cli.text import command_line
+from scheduler.cli.text import command_line, counted
 from scheduler.cli.verb import verb
 from scheduler.cli.words import PAYLOAD_OF_CANCELED, fate_of, run_took, waits
 from scheduler.core.durations import parse_duration
@@ -66,6 +66,8 @@ def run_now(
     run, short = made["run_id"], made["run_id"][-8:]
     if made["new"]:
         _tell_replaced(surface, busy)
+    if made.get("holdup"):
+        surface.say(f"nobody will start it for the time being: {made['holdup']}")
     if not (waiting or following):
         if surface.structured(made, [run]):
             return 0
@@ -82,13 +84,17 @@ def _unfinished(surface: Surface, job: str) -> list[dict[str, Any]]:
 
 
 def _tell_replaced(surface: Surface, runs: list[dict[str, Any]]) -> None:
-    """Whom --replace has ended, and what becomes of their payloads."""
+    """Whom --replace has ended, what becomes of their payloads, and whom it leaves in the line."""
+    kept = [one for one in runs if one["status"] == "PENDING" and one["has_payload"] and one["cause"] != "manual"]
+    runs = [one for one in runs if one not in kept]
     for one in runs[:SHOWN]:
         done = "asked to end" if one["status"] == "RUNNING" else "canceled"
         payload = f"; {PAYLOAD_OF_CANCELED}" if one["has_payload"] else ""
         surface.say(f"replaces {one['short_id']} ({done}{payload})")
     if len(runs) > SHOWN:
         surface.say(f"… and {len(runs) - SHOWN} more")
+    if kept:
+        surface.say(f"keeps {counted(len(kept), 'waiting run')} with a payload that was handed in; it runs after them")
 
 
 def _wait(surface: Surface, run: str, short: str, deadline: float | None) -> int:
@@ -134,6 +140,8 @@ def _accepted(made: dict[str, Any], now: datetime) -> str:
         return f"this key has made this run before; it is {made['status']}"
     if made["waiting"] is None:
         return "accepted"
+    if made.get("holdup"):
+        return "accepted, it waits"
     return f"accepted, {waits({'waiting': made['waiting'], 'attempt': 0}, now)}"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import counted, plain
-from scheduler.cli.times import both
+from scheduler.cli.times import both, clock_note
 from scheduler.cli.verb import verb
 
 Shown = dict[str, Any]
@@ -29,6 +29,9 @@ def status(surface: Surface) -> int:
     if len(problems) > SHOWN:
         surface.out(f"… and {len(problems) - SHOWN} more (schedctl status -o json)")
     surface.out(_sums(surface, found))
+    note = clock_note(found["now"], surface.now())
+    if note is not None:
+        surface.say(note)
     commands = [one["command"] for one in problems if one["command"]]
     surface.then(commands[0] if commands else "schedctl list")
     return code
@@ -45,7 +48,7 @@ def _headline(surface: Surface, found: Shown) -> str:
 
 def _show(surface: Surface, problem: Shown) -> None:
     since = f", {both(problem['since'], surface.zone, surface.now())}" if problem["since"] else ""
-    name = problem["job"] or problem["kind"]
+    name = problem["job"] or problem.get("about") or problem["kind"]
     # Of a job there is more to say than of the daemon itself.
     surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(problem['what'])}{since}")
     if problem.get("error"):
