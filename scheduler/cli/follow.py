@@ -50,8 +50,8 @@ def follow(
                 watched.tell(seen)
             if deadline is not None and time.monotonic() >= deadline:
                 raise WaitedTooLong
+            watched.draw()
             if not printed:
-                watched.draw()
                 time.sleep(PAUSE)
     finally:
         watched.progress.clear()

@@ -32,26 +32,35 @@ class ProgressLine:
         self._run = run
         self._on = sys.stderr.isatty() and surface.environ.get("TERM") != "dumb"
         self._drawn = False
+        self._text = ""
         self._looked_at = 0.0
         self._usual: float | None = None
         self._asked = False
 
     def draw(self) -> None:
-        """Looks at the run and draws, at most every EVERY seconds. A daemon that does not answer changes nothing."""
-        if not self._on or time.monotonic() - self._looked_at < EVERY:
+        """Draws what it knows; looks at the run every EVERY seconds. A daemon that does not answer changes nothing."""
+        if not self._on:
             return
-        self._looked_at = time.monotonic()
+        if time.monotonic() - self._looked_at >= EVERY:
+            self._looked_at = time.monotonic()
+            self._look()
+        if self._text and not self._drawn:
+            tell(self._text)
+            self._drawn = True
+
+    def _look(self) -> None:
         try:
             run = self._surface.daemon.get(f"/v1/runs/{self._run}")
             usual = self._usually(run["job"])
         except SchedulerError:
             return
-        if run["status"] != "RUNNING":
-            return
-        self.clear()
-        text = progress_line(run, run_took(run, self._surface.now()), usual)
-        tell(clip(text, shutil.get_terminal_size().columns - 1))
-        self._drawn = True
+        text = ""
+        if run["status"] == "RUNNING":
+            line = progress_line(run, run_took(run, self._surface.now()), usual)
+            text = clip(line, shutil.get_terminal_size().columns - 1)
+        if text != self._text:
+            self.clear()
+        self._text = text
 
     def clear(self) -> None:
         """Makes room for what shall stay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from scheduler.core.stamp import to_text
 
 Shown = dict[str, Any]
 
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 LONG = 300.0
 """Seconds that a recomputation may take."""
 
@@ -74,7 +76,8 @@ def _details(surface: Surface, report: Shown) -> None:
             for instant in instants:
                 surface.out(f"{one['job']}: {surface.when(instant)} {word}")
         for reason in one["not_recomputable"]:
-            surface.say(f"{one['job']}: not recomputable: {reason}")
+            told = _INSTANT.sub(lambda found: surface.when(found[0]), reason)
+            surface.say(f"{one['job']}: not recomputable: {told}")
 
 
 def _sum(surface: Surface, report: Shown) -> str:
