@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -26,6 +27,7 @@ from scheduler.core.model import (
     Run,
     ScheduleVersion,
     Skip,
+    WaitsFor,
 )
 from scheduler.core.requests import Advance, Claim, Due, Report, Settlement, Unfinished
 
@@ -90,6 +92,10 @@ class Jobs(Protocol):
         locked (PostgreSQL: rows that somebody holds are passed over)."""
         ...
 
+    def hold(self, names: Collection[str]) -> None:
+        """Nobody changes or removes these jobs until the transaction ends; claims go on."""
+        ...
+
     def context(self, names: Collection[str], since: datetime) -> list[Due]:
         """The same view of given jobs (no lock), with pauses that end after `since`."""
         ...
@@ -138,6 +144,10 @@ class Runs(Protocol):
         """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing."""
         ...
 
+    def place(self, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
+        """The same; the new ones with what each waits for (None: nothing but a place)."""
+        ...
+
     def skip(self, skips: Sequence[Skip], *, apart: bool = False) -> None:
         """Records instants that will not run. A skip that follows directly on the job's last entry, with the same
         reason and blocker, extends that row. `apart`: they lie somewhere in the past; each is a row of its own, and
@@ -151,6 +161,10 @@ class Runs(Protocol):
     def claim(self, claim: Claim, now: datetime) -> list[Run]:
         """PENDING → RUNNING with the node's name and a new fence: by queue, within it priority, then age; only runs
         whose lock is free, one per lock; only while the node is not dead; settles concurrency and tokens."""
+        ...
+
+    def any_pending(self) -> bool:
+        """Whether there is any PENDING run at all."""
         ...
 
     def promote(self, now: datetime) -> int:
@@ -194,6 +208,14 @@ class Runs(Protocol):
 
     def by_key(self, job: str, key: str) -> Run | None: ...
 
+    def by_keys(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], Run]:
+        """By (job, key), with payloads."""
+        ...
+
+    def typical(self, job: str) -> float | None:
+        """How many seconds the last completed runs of a job were at work, on average; None if there are none."""
+        ...
+
     def unfinished(self, jobs: Collection[str]) -> list[Unfinished]: ...
 
     def replaceable(self, job: str) -> list[str]:
@@ -223,6 +245,25 @@ class Runs(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Before a run of some priority in a queue: runs that are ready (counted up to a thousand), and those that run."""
+
+    ahead: int
+    running: int
+
+
+class Queues(Protocol):
+    def line(self, queue: str, priority: int) -> Line:
+        """What a new run of that priority finds before it."""
+        ...
+
+    def take(self, queue: str, now: datetime) -> float | None:
+        """Takes one token. None: it was there; else the seconds until there is one. Raises NotFound for a queue that
+        does not exist, Refused for one without a rate."""
+        ...
+
+
 class Ledger(Protocol):
     """What `audit` and the deadline compare with the expected set."""
 
@@ -245,6 +286,7 @@ class Transaction(Protocol):
     generations: Generations
     jobs: Jobs
     runs: Runs
+    queues: Queues
     ledger: Ledger
     tokens: Tokens
 

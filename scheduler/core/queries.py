@@ -198,7 +198,13 @@ class Queries(Protocol):
         payloads."""
         ...
 
-    def gauges(self, now: datetime) -> Gauges: ...
+    def gauges(self, now: datetime, jobs: Collection[str] | None = None) -> Gauges:
+        """`jobs`: only these are looked up one by one; what concerns no single job is always there."""
+        ...
+
+    def overdue(self, before: datetime) -> list[str]:
+        """Present, enabled jobs that were due before that instant and are not planned, most overdue first."""
+        ...
 
 
 class Readable(Protocol):

@@ -10,7 +10,7 @@ import structlog
 from scheduler.core.execution import Bus
 from scheduler.core.model import Node
 from scheduler.core.ports import Store
-from scheduler.core.queries import Gauges, QueueView, Readable
+from scheduler.core.queries import NodeView, QueueView, Readable
 from scheduler.core.remark import Remark
 
 log = structlog.get_logger("engine")
@@ -45,12 +45,12 @@ class Invariants:
             return len(self.broken)
         self._last = now
         with self._readable.queries() as queries:
-            gauges = queries.gauges(now)
+            queues, nodes, overdue = queries.queues(), queries.nodes(), queries.overdue(now - OVERDUE)
         with self._store.read() as tx:
             orphans = tx.runs.orphaned(1)
-        self._standing = {name: self._standing.get(name, now) for name in standing(gauges)}
+        self._standing = {name: self._standing.get(name, now) for name in standing(queues, nodes)}
         stuck = [name for name, since in self._standing.items() if now - since > OVERDUE]
-        found = judge(gauges, now, orphans[0].id if orphans else None, stuck)
+        found = judge(queues, nodes, overdue, orphans[0].id if orphans else None, stuck, now)
         for name in found.keys() - self.broken.keys():
             log.error("invariant_broken", invariant=name, detail=found[name])
             self._bus.publish("invariant.broken", invariant=name, detail=found[name])
@@ -65,22 +65,25 @@ class Invariants:
         return [Remark(name, detail, self._since.get(name), COMMANDS.get(name)) for name, detail in self.broken.items()]
 
 
-def judge(gauges: Gauges, now: datetime, orphan: str | None, stuck: list[str]) -> dict[str, str]:
-    """The broken invariants, by name, with one sentence each. `stuck`: queues that have been standing for too long."""
+def judge(
+    queues: list[QueueView],
+    nodes: list[NodeView],
+    overdue: list[str],
+    orphan: str | None,
+    stuck: list[str],
+    now: datetime,
+) -> dict[str, str]:
+    """The broken invariants, by name, with one sentence each. `overdue`: jobs that should have been planned; `orphan`:
+    a run whose node is gone; `stuck`: queues that have been standing for too long."""
     found: dict[str, str] = {}
-    overdue = [
-        job.state.name
-        for job in gauges.jobs
-        if job.state.enabled and job.state.next_due_at is not None and now - job.state.next_due_at > OVERDUE
-    ]
     if overdue:
         found["overdue"] = f"{len(overdue)} job(s) are due for more than a minute and not planned: {_some(overdue)}"
     if orphan is not None:
         found["orphan"] = f"run {orphan} is RUNNING without a live node"
-    live = [view.node for view in gauges.nodes if view.node.state in ("live", "stopping")]
+    live = [view.node for view in nodes if view.node.state in ("live", "stopping")]
     served_by_all = any(node.queues is None for node in live)
     served = {name for node in live for name in node.queues or ()}
-    unserved = [q.queue.name for q in gauges.queues if q.ready and not served_by_all and q.queue.name not in served]
+    unserved = [q.queue.name for q in queues if q.ready and not served_by_all and q.queue.name not in served]
     if unserved:
         found["unserved_queue"] = f"no node serves queue {_some(unserved)}, and runs wait in it"
     if stuck and "unserved_queue" not in found:
@@ -91,11 +94,11 @@ def judge(gauges: Gauges, now: datetime, orphan: str | None, stuck: list[str]) -
     return found
 
 
-def standing(gauges: Gauges) -> list[str]:
+def standing(queues: list[QueueView], nodes: list[NodeView]) -> list[str]:
     """Queues in which runs are ready although the queue and a node that serves it have room. At one look that is
     nothing: a run whose lock or time has come is ready until the next claim."""
-    free = [view.node for view in gauges.nodes if view.node.state == "live" and view.running < view.node.slots]
-    return [view.queue.name for view in gauges.queues if _has_room(view) and _serves(free, view.queue.name)]
+    free = [view.node for view in nodes if view.node.state == "live" and view.running < view.node.slots]
+    return [view.queue.name for view in queues if _has_room(view) and _serves(free, view.queue.name)]
 
 
 def _has_room(view: QueueView) -> bool:

@@ -50,7 +50,8 @@ class Planner:
     def tick(self, now: datetime) -> int:
         """Plans everything owed at `now`; the number of jobs planned."""
         total = 0
-        while not self._in_force.behind:
+        due = self.next_due()
+        while due is not None and due <= now and not self._in_force.behind:
             planned = self._batch(now)
             total += planned
             if planned < BATCH:

@@ -104,6 +104,9 @@ class Worker:
         return settled + self._take_ready(now)
 
     def _take_ready(self, now: datetime) -> int:
+        with self._store.read() as tx:
+            if not tx.runs.any_pending():
+                return 0  # So an idle daemon need not write once a second.
         taken = 0
         while (claim := self.claim()) is not None:
             runs: list[Run] | None = None

@@ -10,7 +10,8 @@ import math
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -25,6 +26,8 @@ from scheduler.observe.tally import Tally
 
 EVERY = 5.0
 """Seconds between two looks at the database."""
+WHOLE = 60.0
+"""Seconds after which a look takes in every job again, not just those of which something was heard."""
 BLIND = 60.0
 """Seconds without the database after which `+Inf` deadlines are no longer vouched for."""
 
@@ -55,6 +58,8 @@ class Metrics:
         self._lock = threading.Lock()
         self._gauges: Gauges | None = None
         self._read_at = -math.inf
+        self._whole_at = -math.inf
+        self._touched: set[str] | None = None
         self._now = datetime.now(UTC)
         self._database_up = False
         self._registry = CollectorRegistry(auto_describe=False)
@@ -67,12 +72,22 @@ class Metrics:
         monotonic = self._monotonic()
         if not force and monotonic - self._read_at < EVERY:
             return False
+        touched = self._touched
+        if force or self._gauges is None or not _alone(self._gauges) or monotonic - self._whole_at >= WHOLE:
+            touched = None
+        # Before the look: what is heard while it lasts may be younger than what it finds.
+        self._touched = set()
         try:
             with readable.queries() as queries:
-                gauges = queries.gauges(now)
+                gauges = queries.gauges(now, touched)
         except BaseException:
             self._database_up = False
+            self._touched = None
             raise
+        if touched is None or self._gauges is None:
+            self._whole_at = monotonic
+        else:
+            gauges = _merged(self._gauges, gauges, touched)
         with self._lock:
             self._jobs.update(gauges, monotonic)
             self._gauges, self._now, self._read_at, self._database_up = gauges, now, monotonic, True
@@ -94,9 +109,26 @@ class Metrics:
         yield from daemon_families(self._surroundings, self._tally, gauges, configuration, now, up=self._database_up)
 
     def _hear(self, notice: Notice) -> None:
+        job = notice.fields.get("job")
+        if self._touched is not None and isinstance(job, str):
+            self._touched.add(job)
+        elif notice.name == "config.loaded":
+            self._touched = None
         listener = _LISTENERS.get(notice.name)
         if listener is not None:
             listener(self._tally, notice.fields)
+
+
+def _alone(gauges: Gauges) -> bool:
+    """Whether nobody but this node changes the ledger, so that all changes are heard."""
+    return sum(view.node.state in ("live", "stopping") for view in gauges.nodes) <= 1
+
+
+def _merged(old: Gauges, new: Gauges, asked: Collection[str]) -> Gauges:
+    """The new look, which asked for some jobs only, over the old one."""
+    jobs = {one.state.name: one for one in old.jobs if one.state.name not in asked}
+    jobs |= {one.state.name: one for one in new.jobs}
+    return replace(new, jobs=tuple(jobs[name] for name in sorted(jobs)))
 
 
 def _settled(tally: Tally, fields: Mapping[str, object]) -> None:

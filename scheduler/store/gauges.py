@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, select
+from sqlalchemy import ColumnElement, Row, and_, func, select
 
 from scheduler.core.queries import Gauges, JobGauge, NodeView, QueueView
 from scheduler.store import tables as t
@@ -58,16 +59,20 @@ def node_views(session: Session) -> list[NodeView]:
     return [NodeView(node, running.get(node.id, 0)) for node in SqlNodes(session).all()]
 
 
-def gauges(session: Session, now: datetime) -> Gauges:
+def gauges(session: Session, now: datetime, names: Collection[str] | None = None) -> Gauges:
+    """`names`: only these jobs are looked up one by one."""
+    these: ColumnElement[bool] = t.jobs.c.removed_at.is_(None)
+    if names is not None:
+        these = and_(these, session.among(t.jobs.c.name, names))
     running = count_by(session, t.runs.c.job, t.IS_RUNNING)
     waiting = waiting_by_job(session)
     dead = count_by(session, t.runs.c.job, t.DEAD_LETTER)
     paused_query = select(t.pauses.c.job, func.min(t.pauses.c.start)).where(in_force(now)).group_by(t.pauses.c.job)
     paused: dict[str, datetime] = dict(session.rows(paused_query).all())
-    started: dict[str, datetime] = {row.job: row.started_at for row in session.rows(_last(t.runs.c.started_at))}
-    ended = {row.job: row for row in session.rows(_last(t.runs.c.finished_at))}
+    started: dict[str, datetime] = {row.job: row.started_at for row in session.rows(_last(t.runs.c.started_at, these))}
+    ended = {row.job: row for row in session.rows(_last(t.runs.c.finished_at, these))}
     jobs = []
-    for row in session.rows(select(*STATE).where(t.jobs.c.removed_at.is_(None)).order_by(t.jobs.c.name)):
+    for row in session.rows(select(*STATE).where(these).order_by(t.jobs.c.name)):
         state = state_of(row)
         end = ended.get(state.name)
         jobs.append(
@@ -104,7 +109,7 @@ def last_seq(instant: ColumnElement[Any]) -> ColumnElement[Any]:
     return query.order_by(instant.desc()).limit(1).correlate(t.jobs).scalar_subquery()
 
 
-def _last(instant: ColumnElement[Any]) -> Any:
+def _last(instant: ColumnElement[Any], jobs: ColumnElement[bool]) -> Any:
     columns = (t.runs.c.job, t.runs.c.started_at, t.runs.c.finished_at, t.runs.c.took, t.runs.c.exit_code)
-    present = select(last_seq(instant)).select_from(t.jobs).where(t.jobs.c.removed_at.is_(None))
+    present = select(last_seq(instant)).select_from(t.jobs).where(jobs)
     return select(*columns).where(t.runs.c.seq.in_(present))

@@ -163,5 +163,10 @@ class SqlQueries:
         """FAILED runs with a payload that nobody has retried or discarded, newest first, with their payloads."""
         return history.dead_letters(self.session, job, limit, cursor)
 
-    def gauges(self, now: datetime) -> Gauges:
-        return gauges(self.session, now)
+    def gauges(self, now: datetime, jobs: Collection[str] | None = None) -> Gauges:
+        return gauges(self.session, now, jobs)
+
+    def overdue(self, before: datetime) -> list[str]:
+        """Present, enabled jobs that were due before that instant and are not planned, most overdue first."""
+        where = (t.jobs.c.enabled, t.jobs.c.removed_at.is_(None), t.jobs.c.next_due_at < before)
+        return list(self.session.rows(select(t.jobs.c.name).where(*where).order_by(t.jobs.c.next_due_at)).scalars())

@@ -30,6 +30,9 @@ class SqlRuns:
     session: Session
 
     def insert(self, runs: Sequence[NewRun]) -> set[str]:
+        return set(add(self.session, runs))
+
+    def place(self, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
         return add(self.session, runs)
 
     def skip(self, skips: Sequence[Skip], *, apart: bool = False) -> None:
@@ -40,6 +43,10 @@ class SqlRuns:
 
     def claim(self, claim: Claim, now: datetime) -> list[Run]:
         return take(self.session, claim, now)
+
+    def any_pending(self) -> bool:
+        """Whether there is any PENDING run at all."""
+        return self.session.rows(select(t.runs.c.seq).where(t.IS_PENDING).limit(1)).first() is not None
 
     def promote(self, now: datetime) -> int:
         return wake(self.session, now)
@@ -133,6 +140,30 @@ class SqlRuns:
 
     def by_key(self, job: str, key: str) -> Run | None:
         return self._one((t.runs.c.job == job) & (t.runs.c.key == key))
+
+    def by_keys(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], Run]:
+        if not keys:
+            return {}
+        found: list[Run] = []
+        for chunk in chunks(sorted(keys), 1000):
+            # two lists instead of one of pairs: both databases have an index for that
+            jobs, names = {job for job, _ in chunk}, [key for _, key in chunk]
+            query = select(*RUN).where(t.runs.c.job.in_(jobs), self.session.among(t.runs.c.key, names))
+            found += runs_of(self.session.rows(query))
+        wanted = [run for run in found if (run.job, run.key) in keys]
+        return {(run.job, run.key): run for run in with_payloads(self.session, wanted)}
+
+    def typical(self, job: str) -> float | None:
+        """Of the last 20 completed ones."""
+        last = (
+            select(t.runs.c.took)
+            .where(t.runs.c.job == job, t.runs.c.finished_at.is_not(None), t.runs.c.took.is_not(None))
+            .order_by(t.runs.c.finished_at.desc())
+            .limit(20)
+            .subquery()
+        )
+        average: float | None = self.session.rows(select(func.avg(last.c.took))).scalar()
+        return average
 
     def _one(self, where: ColumnElement[bool]) -> Run | None:
         row = self.session.rows(select(*RUN).where(where)).first()

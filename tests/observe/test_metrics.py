@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from scheduler.core.model import FailReason, JobState
 from scheduler.core.notices import Bus
 from scheduler.core.outcome import Failed
 from scheduler.core.queries import DatabaseStatus, Gauges, JobGauge, Queries
-from scheduler.observe.metrics import Metrics
+from scheduler.observe.metrics import EVERY, Metrics
 from scheduler.observe.tally import Histogram
 from scheduler.store.store import SqlStore
 from tests.engine.doubles import START
@@ -69,6 +69,11 @@ def read(page: bytes) -> Page:
         for family in text_string_to_metric_families(page.decode())
         for sample in family.samples
     }
+
+
+def told(page: Page) -> Page:
+    """Without what goes on by itself."""
+    return {key: value for key, value in page.items() if key[0] != "schedctl_last_tick_timestamp_seconds"}
 
 
 def of(page: Page, name: str, **labels: str) -> float:
@@ -139,6 +144,30 @@ def test_skips_and_retries_are_counted(watched: Watched) -> None:
     assert of(page, "schedctl_job_skipped_runs_total", job_name="minutely", reason="overlap") == 2
     assert of(page, "schedctl_job_retries_total", job_name="ticket") == 1
     assert of(page, "schedctl_queue_items", queue="default", state="time") == 1
+
+
+def test_looks_at_what_changed_show_what_a_look_at_everything_shows(watched: Watched) -> None:
+    """No change of a job escapes that is made here: by planning, starting, settling, pausing, reloading, asking."""
+    rig = watched.rig
+    steps: list[Callable[[], object]] = [
+        lambda: rig.tick(minutes=1),
+        rig.executor.finish_all,
+        lambda: rig.tick(seconds=1),
+        lambda: rig.desk.pause(["minutely"], until=None, reason="x", author="me"),
+        lambda: rig.tick(minutes=3),
+        lambda: rig.desk.resume(["minutely"], author="me"),
+        lambda: rig.desk.run_now("ticket", author="me", payload={"n": 1}, has_payload=True),
+        lambda: rig.tick(minutes=1),
+        lambda: rig.executor.finish_all(Failed(FailReason.EXIT, "no", exit_code=3)),
+        lambda: rig.tick(seconds=1),
+        lambda: rig.reload(JOBS.replace("  minutely:", "  other:")),
+        lambda: rig.tick(minutes=1),
+    ]
+    for step in steps:
+        step()
+        watched.seconds += EVERY
+        assert watched.metrics.refresh(rig.store, rig.clock.now())
+        assert told(watched.page()) == told(watched.refresh())
 
 
 def test_a_removed_job_says_farewell_and_goes(watched: Watched) -> None:
@@ -272,7 +301,7 @@ def test_no_name_breaks_the_page() -> None:
         def queries(self) -> Iterator[Readable]:
             yield self
 
-        def gauges(self, now: datetime) -> Gauges:
+        def gauges(self, now: datetime, jobs: object = None) -> Gauges:
             state = JobState("", 1, "", True, None, START)
             return Gauges(tuple(JobGauge(replace(state, name=name)) for name in WEIRD), (), (), 1)
 
