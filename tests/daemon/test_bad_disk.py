@@ -3,6 +3,7 @@ says what is wrong in words."""
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+def ailments(world: World) -> dict[str, Any]:
+    """What status says of the daemon itself, by what it is about."""
+    status, body = world.get("/v1/status")
+    assert status == 200, body
+    return {one["about"]: one for one in json.loads(body)["problems"] if one["kind"] == "daemon"}
+
+
 def start_long(world: World, file: Path) -> None:
     assert world.ask("POST", "/v1/jobs/long/runs", {})[0] == 202
     wait_for(lambda: len(stamped(file, "S")) > 1, 10, "the long run has begun")
@@ -87,9 +96,14 @@ def test_a_full_disk(make_world: Make, tmp_path: Path, small_disk: Path) -> None
         except OSError:
             pass
     wait_for(lambda: "full" in world.tail(), 20, "the log says that the disk is full")
-    threading.Event().wait(5)
+    wait_for(lambda: {"disk", "database"} <= ailments(world).keys(), 20, "status says that the disk is full")
+    assert ailments(world)["disk"]["command"] == f"df -h {small_disk}"
+    assert "full" in ailments(world)["database"]["what"]
+    assert ailments(world)["database"]["since"]
+    assert world.get("/readyz")[0] == 503
     (small_disk / "filler").unlink()
     world.wait_ready()
+    wait_for(lambda: ailments(world) == {}, 20, "status says that all is well")
     before = len(stamped(file, "E"))
     wait_for(lambda: len(stamped(file, "E")) > before + 2, 20, "jobs run again")
     check_ledger(world, file)
@@ -104,6 +118,7 @@ def test_a_locked_database(make_world: Make, tmp_path: Path) -> None:
     other.execute("BEGIN IMMEDIATE")
     begun = time.monotonic()
     wait_for(lambda: "locked" in world.tail(), 15, "the log says that the database is locked")
+    wait_for(lambda: "locked" in ailments(world).get("database", {}).get("what", ""), 15, "status says so, too")
     threading.Event().wait(max(0.0, 10 - (time.monotonic() - begun)))
     other.execute("ROLLBACK")
     other.close()
