@@ -26,12 +26,13 @@ from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
 from scheduler.engine.clock import SystemClock
 from scheduler.engine.daemon import Daemon
-from scheduler.engine.desk import Desk
+from scheduler.engine.desk import Desk, no_job
 from scheduler.engine.disk import Disk
 from scheduler.engine.drain import Drain
 from scheduler.engine.gate import TokenGate
 from scheduler.engine.health import Health, Watched
 from scheduler.engine.in_force import InForce
+from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
 from scheduler.engine.loop import Loop
@@ -194,7 +195,20 @@ class App:
         self._keeper = Keeper(store, in_force, bus, clock, self._records, self._reloader.follow)
         self._invariants = Invariants(store, store, bus)
         self._drain = Drain(store, self._worker, bus, clock, self.node, settings.drain_timeout)
-        self._desk = Desk(store, store, in_force, self._reloader, bus, lambda: self._daemon.poke("worker"))
+        self._intake = Intake(
+            store,
+            in_force,
+            bus,
+            clock,
+            self.node,
+            self._worker.claim,
+            self._worker.take,
+            self._reloader.follow,
+            lambda name: no_job(name, in_force.current.configuration.jobs),
+        )
+        self._desk = Desk(
+            store, store, in_force, self._reloader, bus, lambda: self._daemon.poke("worker"), self._intake
+        )
         self._gate = TokenGate(store, clock, bus)
         self._disk = Disk([settings.state_dir, *self._database_folder()])
         self._loops = self._make_loops()
@@ -297,6 +311,7 @@ class App:
         if self._patience.told:
             self._daemon.post(self._drain.begin)
         self._daemon.start()
+        self._intake.start()
         self._doors.serve(self._backend)
         log.info(
             "started",
@@ -355,6 +370,7 @@ class App:
 
     def _stop(self) -> None:
         self._doors.close()
+        self._intake.stop()
         self._daemon.shutdown()
         self._starting.shutdown()
         with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.

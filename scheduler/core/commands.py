@@ -6,13 +6,14 @@ Refused says why not now, InvalidInput what is wrong with the request; then noth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
-from scheduler.core.model import Cause, Json, Pause, Run
+from scheduler.core.errors import SchedulerError
+from scheduler.core.model import Cause, Json, Pause, Run, Status, WaitsFor
 
 
 class IfBusy(StrEnum):
@@ -21,6 +22,44 @@ class IfBusy(StrEnum):
     REFUSE = "refuse"
     QUEUE = "queue"
     REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Somebody wants a run, now. `cause` MANUAL: a person, whom pauses and `enabled` do not hold up; API: a program.
+    `key` is an Idempotency-Key; with `fingerprint` and without a key the job and the payload are the key."""
+
+    job: str
+    author: str
+    cause: Cause = Cause.MANUAL
+    reason: str = ""
+    payload: Json = None
+    has_payload: bool = False
+    if_busy: IfBusy = IfBusy.REFUSE
+    key: str | None = None
+    fingerprint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The run that a request made, or (`new` False) had made before. `begun`: it was started at once. Of one that waits
+    for nothing but a place: how many are `ahead` of it (counted up to a thousand), how many were `running` in its
+    queue, and about how many seconds it will `wait` (None: nobody can say)."""
+
+    run: str
+    job: str
+    status: Status
+    new: bool
+    queue: str
+    waits_for: WaitsFor | None = None
+    begun: bool = False
+    ahead: int | None = None
+    running: int | None = None
+    wait: float | None = None
+
+
+Deliver = Callable[[list[tuple[Any, list["Accepted | SchedulerError"]]]], None]
+"""Takes tickets, each with the answers to its requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +114,15 @@ class AuditReport:
 
 
 class Commands(Protocol):
+    def submit(self, requests: Sequence[RunRequest], ticket: Any, deliver: Deliver) -> None:
+        """Runs that are asked for. Returns at once; when they are on disk `deliver` is called, in another thread, with
+        this ticket and others that were served in the same commit. An error concerns one request alone:
+
+        NotFound; Refused while the job has an unfinished run (without payload, unless `if_busy` says otherwise), or for
+        a key that came with another payload; Unavailable: nothing was written (if the connection broke while it
+        committed: or all of it; with a key it may be asked again)."""
+        ...
+
     def run_now(
         self,
         job: str,

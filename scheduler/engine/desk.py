@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from scheduler.core.commands import AuditReport, IfBusy, Reloaded
-from scheduler.core.errors import InvalidInput, NotFound, Refused, Unavailable
+from scheduler.core.commands import AuditReport, Deliver, IfBusy, Reloaded, RunRequest
+from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
@@ -20,6 +20,7 @@ from scheduler.engine.audit import OVERDUE, audit
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import LoadFirst, check_loaded
 from scheduler.engine.in_force import InForce
+from scheduler.engine.intake import Intake
 from scheduler.engine.new_run import new_run
 from scheduler.engine.reload import Reloader
 
@@ -39,6 +40,7 @@ class Desk:
         reloader: Reloader,
         bus: Bus,
         wake: Callable[[], None],
+        intake: Intake,
     ) -> None:
         self._store = store
         self._readable = readable
@@ -46,6 +48,7 @@ class Desk:
         self._reloader = reloader
         self._bus = bus
         self._wake = wake
+        self._intake = intake
 
     def run_now(
         self,
@@ -59,37 +62,15 @@ class Desk:
         if_busy: IfBusy = IfBusy.REFUSE,
         key: str | None = None,
     ) -> tuple[Run, bool]:
-        def start(tx: Transaction, now: datetime) -> tuple[Run, bool]:
-            definition = self._job(job)
-            tx.jobs.states([job], lock=True)
-            if key is not None:
-                known = tx.runs.by_key(job, f"api:{key}")
-                if known is not None:
-                    return _same_request(known, payload, has_payload=has_payload), False
-            unfinished = tx.runs.unfinished([job])
-            if unfinished and not has_payload and if_busy is IfBusy.REFUSE:
-                held = unfinished[0]
-                raise Refused(
-                    f"{job} has an unfinished run: {short(held.run)} ({held.status})",
-                    hint=f"wait for it: schedctl run-now {job} --queue; or cancel it: schedctl run-now {job} --replace",
-                )
-            if if_busy is IfBusy.REPLACE:
-                tx.runs.request_cancel(tx.runs.replaceable(job), f"replaced by {author}", now)
-            new = replace(
-                new_run(definition, cause, now, None if key is None else f"api:{key}"),
-                payload=payload,
-                has_payload=has_payload,
-                note=reason,
-                author=author,
-            )
-            tx.runs.insert([new])
-            return _stored(tx, new.id), True
+        request = RunRequest(job, author, cause, reason, payload, has_payload, if_busy, key)
+        (answer,) = self._intake.ask([request])
+        if isinstance(answer, SchedulerError):
+            raise answer
+        with self._store.read() as tx:
+            return _stored(tx, answer.run), answer.new
 
-        run, new = self._write(start)
-        if new:
-            self._wake()
-            self._bus.publish("run.planned", run=run.id, job=job, cause=str(run.cause), author=author)
-        return run, new
+    def submit(self, requests: Sequence[RunRequest], ticket: Any, deliver: Deliver) -> None:
+        self._intake.submit(requests, ticket, deliver)
 
     def cancel(self, run: str, *, author: str, reason: str = "") -> Run:
         why = f"canceled by {author}" + (f": {reason}" if reason else "")
@@ -216,13 +197,15 @@ class Desk:
     def _job(self, name: str) -> Job:
         job = self._in_force.job(name)
         if job is None:
-            raise NotFound(f"no job {name!r}", hint=_did_you_mean(name, self._in_force.current.configuration.jobs))
+            raise no_job(name, self._in_force.current.configuration.jobs)
         return job
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
+def no_job(name: str, known: Iterable[str]) -> NotFound:
+    """Names what is close."""
     close = difflib.get_close_matches(name, list(known), n=3)
-    return f"did you mean {', '.join(close)}?" if close else "`schedctl list` shows them"
+    hint = f"did you mean {', '.join(close)}?" if close else "`schedctl list` shows them"
+    return NotFound(f"no job {name!r}", hint=hint)
 
 
 def _stored(tx: Transaction, run: str) -> Run:
@@ -230,11 +213,3 @@ def _stored(tx: Transaction, run: str) -> Run:
     if found is None:
         raise NotFound(f"no run {short(run)}", hint="`schedctl runs` lists them")
     return found
-
-
-def _same_request(known: Run, payload: Json, *, has_payload: bool) -> Run:
-    if known.has_payload != has_payload or known.payload != payload:
-        raise Refused(
-            f"this Idempotency-Key belongs to run {short(known.id)} with another payload", hint="use a new key"
-        )
-    return known

@@ -15,33 +15,34 @@ from scheduler.store.pauses import closed_jobs, pauses_of
 from scheduler.store.session import Session, chunks
 
 
-def insert(session: Session, runs: Sequence[NewRun]) -> set[str]:
-    """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing, and neither does
-    an instant before the job's `pruned_before`: what was there is gone from the ledger."""
+def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
+    """Inserts them in this order; the ids that are new, with what each waits for. One whose (job, key) exists changes
+    nothing, and neither does an instant before the job's `pruned_before`: what was there is gone from the ledger."""
     runs = _not_pruned(session, runs)
     if not runs:
-        return set()
+        return {}
     _end_skips(session, {run.job for run in runs if run.scheduled_for is not None})
     queues = set(session.rows(select(t.queues.c.name)).scalars())
     line = open_locks(session, {run.lock for run in runs if run.lock is not None})
     pauses = _Pauses(session, runs)
     rows = []
+    placed: dict[str, WaitsFor | None] = {}
     for run in runs:
         waits_for = _waits_for(run, pauses, line)
         if run.lock is not None and waits_for in (None, WaitsFor.LOCK):
             line.add(run.lock)
+        placed[run.id] = waits_for
         rows.append(_row(run, run.queue if run.queue in queues else "default", waits_for))
     inserted = insert_all(session, t.runs, rows, new_only=True)
-    new = {run.id for run in runs}
     if inserted != len(rows):
-        new = {one for chunk in chunks(sorted(new)) for one in _existing(session, chunk)}
-    carried = [{"run": run.id, "payload": run.payload} for run in runs if run.payload is not None and run.id in new]
+        placed = {one: placed[one] for chunk in chunks(sorted(placed)) for one in _existing(session, chunk)}
+    carried = [{"run": run.id, "payload": run.payload} for run in runs if run.payload is not None and run.id in placed]
     insert_all(session, t.payloads, carried)
-    retried = [run.retry_of for run in runs if run.retry_of is not None and run.id in new]
+    retried = [run.retry_of for run in runs if run.retry_of is not None and run.id in placed]
     if retried:
         dead = (session.among(t.runs.c.id, retried), t.DEAD_LETTER)
         session.write(update(t.runs).where(*dead).values(discarded_at=runs[0].created_at))
-    return new
+    return placed
 
 
 def _not_pruned(session: Session, runs: Sequence[NewRun]) -> Sequence[NewRun]:

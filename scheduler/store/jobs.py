@@ -48,6 +48,12 @@ class SqlJobs:
         since = min((state.next_due_at for state in states if state.next_due_at is not None), default=now)
         return self._with_context(states, since)
 
+    def hold(self, names: Collection[str]) -> None:
+        if self.session.kind == "sqlite" or not names:
+            return
+        query = select(t.jobs.c.name).where(t.jobs.c.name.in_(names)).order_by(t.jobs.c.name)
+        self.session.rows(query.with_for_update(read=True, key_share=True)).all()
+
     def context(self, names: Collection[str], since: datetime) -> list[Due]:
         """The same view of given jobs (no lock), with pauses that end after `since`."""
         return self._with_context(list(self.states(names).values()), since)

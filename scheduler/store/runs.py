@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from scheduler.core.job import Job
-from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
+from scheduler.core.model import NewRun, Output, Run, Skip, Status, WaitsFor
 from scheduler.core.requests import Claim, Report, Settlement, Unfinished
 from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
@@ -157,7 +157,12 @@ class SqlRuns:
         """Of the last 20 completed ones."""
         last = (
             select(t.runs.c.took)
-            .where(t.runs.c.job == job, t.runs.c.finished_at.is_not(None), t.runs.c.took.is_not(None))
+            .where(
+                t.runs.c.job == job,
+                t.runs.c.finished_at.is_not(None),
+                t.runs.c.took.is_not(None),
+                t.runs.c.status == Status.COMPLETED.value,
+            )
             .order_by(t.runs.c.finished_at.desc())
             .limit(20)
             .subquery()

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from scheduler.core.access import Tokens
 from scheduler.core.errors import SchedulerError, StartError
-from scheduler.core.ports import Generations, Jobs, Ledger, Nodes, Runs
+from scheduler.core.ports import Generations, Jobs, Ledger, Nodes, Queues, Runs
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
 from scheduler.store.dialects.base import Database
@@ -21,6 +21,7 @@ from scheduler.store.jobs import SqlJobs
 from scheduler.store.ledger import SqlLedger
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.queries import SqlQueries
+from scheduler.store.queues import SqlQueues
 from scheduler.store.runs import SqlRuns
 from scheduler.store.schema import OLDEST_RELEASE_KEY, ensure_schema, revision_of
 from scheduler.store.session import Session
@@ -35,6 +36,7 @@ class SqlTransaction:
     generations: Generations
     jobs: Jobs
     runs: Runs
+    queues: Queues
     ledger: Ledger
     tokens: Tokens
 
@@ -45,6 +47,7 @@ def _transaction(session: Session) -> SqlTransaction:
         SqlGenerations(session),
         SqlJobs(session),
         SqlRuns(session),
+        SqlQueues(session),
         SqlLedger(session),
         SqlTokens(session),
     )

@@ -12,14 +12,16 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from scheduler.core.errors import SchedulerError
-from scheduler.web import configuration, control, health, jobs, runs, signin, state, tokens
+from scheduler.web import configuration, control, enqueue, health, jobs, runs, signin, state, tokens
 from scheduler.web.answers import Malformed, Problem, problem_of
 from scheduler.web.backend import Backend
+from scheduler.web.enqueue import Porter
 from scheduler.web.guard import Guard
 from scheduler.web.operation import Operation
 from scheduler.web.waiting import RunWatch
 
 OPERATIONS: Sequence[Operation] = (
+    *enqueue.operations,
     *health.operations,
     *state.operations,
     *jobs.operations,
@@ -44,6 +46,7 @@ def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
     )
     app.state.backend = backend
     app.state.watch = RunWatch(backend.bus)
+    app.state.porter = Porter(backend.commands)
     app.state.scrapes = CapacityLimiter(1)
     app.state.strangers = CapacityLimiter(1)
     return Guard(app, backend.gate, trusted=trusted)

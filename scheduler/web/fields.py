@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Protocol
 
+from anyio import to_thread
 from starlette.requests import Request
 
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
 from scheduler.web.answers import Malformed
 from scheduler.web.inputs import BODY_LIMIT, parse_json, plain_name, read_body
-from scheduler.web.parameters import INSTANT, instant_of
+from scheduler.web.parameters import ASCII, INSTANT, instant_of
 
 Schema = dict[str, Any]
 
 LONGEST = 2_000
 """Characters of a reason or a key."""
 MOST_NAMES = 10_000
+LARGE = 64 << 10
 
 
 class Field(Protocol):
@@ -43,20 +46,22 @@ class Field(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Empty if it is absent. `of`: the words there are."""
+    """Empty if it is absent. `of`: the words there are. `ascii`: printable ASCII without blanks around it."""
 
     name: str
     help: str
     limit: int = LONGEST
     of: tuple[str, ...] = ()
     required: bool = False
+    ascii: bool = False
 
     @property
     def schema(self) -> Schema:
         if self.of:
             return {"enum": list(self.of) if self.required else [*self.of, None]}
         kind: Any = "string" if self.required else ["string", "null"]
-        return {"type": kind, "maxLength": self.limit, **({"minLength": 1} if self.required else {})}
+        least = {"minLength": 1} if self.required else {}
+        return {"type": kind, "maxLength": self.limit, **least, **({"pattern": ASCII} if self.ascii else {})}
 
     def read(self, value: Any) -> str:
         if value is None and not self.required:
@@ -67,6 +72,8 @@ class Text:
             raise InvalidInput(
                 f"`{self.name}` has {len(value)} characters, at most {self.limit} are kept", hint="shorten it"
             )
+        if self.ascii and not re.fullmatch(ASCII, value):
+            raise InvalidInput(f"`{self.name}` must be printable ASCII characters")
         if self.of and value not in self.of:
             raise InvalidInput(f"`{self.name}` must be {', '.join(self.of[:-1])} or {self.of[-1]}")
         return value
@@ -188,6 +195,35 @@ class Anything:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """A list of 1 to `most` objects with these fields; None if it is absent."""
+
+    name: str
+    help: str
+    fields: Sequence[Field]
+    most: int
+    required: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        items = {"items": object_schema(self.fields), "minItems": 1, "maxItems": self.most}
+        return {"type": ["array", "null"], **items}
+
+    def read(self, value: Any) -> list[dict[str, Any]] | None:
+        if value is None:
+            return None
+        if not isinstance(value, list) or not 0 < len(value) <= self.most:
+            raise InvalidInput(f"`{self.name}` must be a list of 1 to {self.most} objects")
+        read = []
+        for number, one in enumerate(value):
+            try:
+                read.append(read_fields(one, self.fields))
+            except (InvalidInput, Malformed) as error:
+                raise InvalidInput(f"`{self.name}[{number}]`: {error.reason}", hint=error.hint) from None
+        return read
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """An object with these fields and no others; where none is required the body may be left out."""
 
@@ -205,7 +241,11 @@ class Body:
     async def read(self, request: Request) -> dict[str, Any]:
         """By name, every field. Raises Malformed (400, 413, 415) or InvalidInput (422)."""
         raw = await read_body(request, self.limit)
-        return read_fields(parse_json(raw) if raw.strip() else {}, self.fields)
+        if not raw.strip():
+            return read_fields({}, self.fields)
+        # A large one takes its time, which others must not wait for.
+        value = parse_json(raw) if len(raw) <= LARGE else await to_thread.run_sync(parse_json, raw)
+        return read_fields(value, self.fields)
 
 
 def object_schema(fields: Sequence[Field]) -> Schema:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from scheduler.config.written import with_keys_of_the_file
 from scheduler.core.access import Access
-from scheduler.core.commands import IfBusy
 from scheduler.core.errors import NotFound
 from scheduler.core.explain import explain
-from scheduler.core.model import Cause, Pause, Run, Status
+from scheduler.core.model import Pause, Status
 from scheduler.core.queries import JobView, Queries, RunFilter
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
-from scheduler.web.fields import Anything, Body
-from scheduler.web.fields import Text as TextField
 from scheduler.web.habits import MOST, habits_json
 from scheduler.web.inputs import plain_name
 from scheduler.web.job_json import STATES, Planned, coming, job_json
-from scheduler.web.operation import Operation, author_of
-from scheduler.web.parameters import Header, Instant, Number, Text, Words
-from scheduler.web.present import Shown, page_json, run_json, skip_json, waiting_json
+from scheduler.web.operation import Operation
+from scheduler.web.parameters import Instant, Number, Text, Words
+from scheduler.web.present import Shown, page_json, run_json, skip_json
 from scheduler.web.schemas import INSTANT, many, record, ref
 
 Q = Text("q", "Part of the name, in any case.")
@@ -36,15 +32,6 @@ JOB = Words("job", "Only of these jobs; none: of all.")
 COUNT = Number("count", "So many, in sum.", 10, 1, 10_000)
 FROM = Instant("from", "After that; now if it is not given.")
 UNTIL = Instant("until", "Not after that.")
-KEY = Header("Idempotency-Key", "The same key and payload give the same run; with another payload it is refused.")
-START = Body(
-    (
-        Anything("payload", "What the run is about; null is none."),
-        TextField("reason", "Kept with the run."),
-        TextField("if_busy", "While the job has an unfinished run.", of=tuple(IfBusy)),
-        TextField("cause", "`manual`: for a person, whom pauses do not hold up.", of=("api", "manual")),
-    )
-)
 
 
 def list_jobs(request: Request) -> Answer:
@@ -107,58 +94,6 @@ def list_next(request: Request) -> Answer:
     return Answer({"next": coming(jobs, after, count, until), "now": _text(backend)})
 
 
-async def start_run(request: Request) -> Answer:
-    """Starts a run now: 202 for a new one, 200 if this `Idempotency-Key` has already made it. A payload of null is
-    none."""
-    backend = backend_of(request)
-    name = plain_name(request.path_params["name"])
-    body = await START.read(request)
-    key = KEY.read(request)
-
-    def start() -> tuple[Run, bool, Shown | None, str | None]:
-        run, new = backend.commands.run_now(
-            name,
-            author=author_of(request),
-            cause=Cause(body["cause"] or "api"),
-            reason=body["reason"],
-            payload=body["payload"],
-            has_payload=body["payload"] is not None,
-            if_busy=IfBusy(body["if_busy"] or "refuse"),
-            key=key,
-        )
-        if run.status is not Status.PENDING:
-            return run, new, None, None
-        with backend.readable.queries() as queries:
-            waiting = queries.waiting([run.id]).get(run.id)
-            holdup = _holdup(backend, queries, run)
-        return run, new, None if waiting is None else waiting_json(waiting), holdup
-
-    run, new, waiting, holdup = await run_in_threadpool(start)
-    url = f"/v1/runs/{run.id}"
-    shown = {
-        "run_id": run.id,
-        "job": run.job,
-        "status": str(run.status),
-        "status_url": url,
-        "log_url": f"{url}/log",
-        "new": new,
-        "queue_position": waiting["ahead"] if waiting and waiting["kind"] == "queue" else None,
-        "estimated_wait_s": None,
-        "waiting": waiting,
-        "holdup": holdup,
-    }
-    return Answer(shown, status_code=202 if new else 200, headers={"Location": url})
-
-
-def _holdup(backend: Backend, queries: Queries, run: Run) -> str | None:
-    """Why nobody will start this run before something changes; None if somebody will."""
-    reason = backend.holdup()
-    if reason is None:
-        return None
-    others = (view.node for view in queries.nodes() if view.node.state == "live" and view.node.id != backend.node())
-    return None if any(one.queues is None or run.queue in one.queues for one in others) else reason
-
-
 def find_job(queries: Queries, backend: Backend, name: str) -> JobView:
     """The job, also a removed one. NotFound names what is close."""
     now = backend.now()
@@ -193,17 +128,6 @@ operations = [
         query=(Q, STATE, TEAM, TAG),
     ),
     Operation("GET", "/v1/jobs/{name}", get_job, Access.FACTS, record(job=ref("Job"), now=INSTANT), query=(NEXT, RUNS)),
-    Operation(
-        "POST",
-        "/v1/jobs/{name}/runs",
-        start_run,
-        Access.OPERATE,
-        ref("Accepted"),
-        headers=(KEY,),
-        body=START,
-        status=202,
-        repeated=True,
-    ),
     Operation(
         "GET",
         "/v1/next",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ Schema = dict[str, Any]
 LONGEST = 2_000
 """Characters of a text in a query."""
 LONGEST_LIST = 100_000
+ASCII = "^[!-~]([ -~]*[!-~])?$"
+"""Printable ASCII, without blanks at the ends."""
 INSTANT: Schema = {"type": "string", "format": "date-time", "examples": ["2026-03-08T07:00:00Z"]}
 
 
@@ -143,11 +146,11 @@ class Header:
 
     @property
     def schema(self) -> Schema:
-        return {"type": "string", "minLength": 1, "maxLength": self.limit, "pattern": "^[!-~]([ -~]*[!-~])?$"}
+        return {"type": "string", "minLength": 1, "maxLength": self.limit, "pattern": ASCII}
 
     def read(self, request: Request) -> str | None:
         text = request.headers.get(self.name)
-        if text is not None and not (0 < len(text) <= self.limit and text.isprintable() and text.isascii()):
+        if text is not None and not (len(text) <= self.limit and re.fullmatch(ASCII, text)):
             raise InvalidInput(f"`{self.name}` must have 1 to {self.limit} printable ASCII characters")
         return text
 

@@ -141,6 +141,12 @@ COMPONENTS: dict[str, Schema] = {
         waiting=maybe(ref("Waiting")),
         holdup=TEXT,
     ),
+    "AcceptedMany": record(
+        runs=many({"anyOf": [ref("Accepted"), record(error=ref("Problem"))]}),
+        accepted=COUNT,
+        repeated=COUNT,
+        refused=COUNT,
+    ),
     "Page": record(entries=many({"anyOf": [ref("Run"), ref("Skip")]}), cursor=TEXT),
     "Pause": record(job=TEXT, **{"from": INSTANT}, until=INSTANT, reason=TEXT, author=TEXT),
     "Job": record(

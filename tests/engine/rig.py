@@ -18,9 +18,10 @@ from scheduler.core.outcome import Canceled, Failed
 from scheduler.core.queries import RunDetail, RunFilter
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
-from scheduler.engine.desk import Desk
+from scheduler.engine.desk import Desk, no_job
 from scheduler.engine.drain import Drain
 from scheduler.engine.in_force import InForce
+from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
 from scheduler.engine.planner import Planner
@@ -112,7 +113,18 @@ class Rig:
         self.retention = Retention(self.store, self.in_force, self.bus)
         self.invariants = Invariants(self.store, self.store, self.bus)
         self.drain = Drain(self.store, self.worker, self.bus, self.clock, lambda: self.node, drain)
-        self.desk = Desk(self.store, self.store, self.in_force, self.reloader, self.bus, self._wake)
+        self.intake = Intake(
+            self.store,
+            self.in_force,
+            self.bus,
+            self.clock,
+            lambda: self.node,
+            lambda: None,
+            self.worker.take,
+            self.reloader.follow,
+            lambda name: no_job(name, self.in_force.current.configuration.jobs),
+        )
+        self.desk = Desk(self.store, self.store, self.in_force, self.reloader, self.bus, self._wake, self.intake)
         if start:
             self.start()
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scheduler.web.enqueue import BATCH_LIMIT
 from scheduler.web.inputs import BODY_LIMIT
 from tests.faces import Faces
 from tests.web.client import Client
@@ -93,11 +94,14 @@ def test_a_large_body_is_refused_before_it_is_read(acting: Client) -> None:
     body = json.dumps({"payload": "x" * BODY_LIMIT}).encode()
     assert acting.post("/v1/jobs/ticket/runs", content=body).status_code == 413
 
-    async def chunks() -> Any:
+    async def chunks(size: int) -> Any:
         for _ in range(40):
-            yield b" " * (BODY_LIMIT // 32)
+            yield b" " * (size // 32)
 
-    assert acting.post("/v1/jobs/ticket/runs", content=chunks()).status_code == 413
+    assert acting.post("/v1/reload", content=chunks(BODY_LIMIT)).status_code == 413
+    assert acting.post("/v1/jobs/ticket/runs", content=chunks(BATCH_LIMIT)).status_code == 413
+    many = json.dumps({"runs": [{"payload": {"a": "x" * BODY_LIMIT}}]}).encode()
+    assert acting.post("/v1/jobs/ticket/runs", content=many).status_code == 413
 
 
 NOBODY = ("a\x00b", "\n", "x" * 10_000, "\ud800", "%2e%2e%2f", "日本", "'; DROP TABLE runs")

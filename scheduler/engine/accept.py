@@ -1,0 +1,223 @@
+"""Runs that people and programs ask for: which are made, which are there already, which are refused. Many at once, in
+one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from scheduler.core.commands import Accepted, IfBusy, RunRequest
+from scheduler.core.errors import NotFound, Refused, SchedulerError
+from scheduler.core.ids import short
+from scheduler.core.job import Configuration, Job
+from scheduler.core.model import NewRun, Run, Status, WaitsFor
+from scheduler.core.ports import Transaction
+from scheduler.engine.new_run import new_run
+
+FINGERPRINT = "sha256:"
+"""What the key of a request begins with that is known by its job and payload."""
+
+Answer = Accepted | SchedulerError
+
+
+def accept(
+    tx: Transaction,
+    configuration: Configuration,
+    requests: Sequence[RunRequest],
+    now: datetime,
+    no_job: Callable[[str], NotFound],
+) -> list[Answer]:
+    """One answer per request, in their order; an error concerns that request alone. `no_job` is the error for a name
+    that no job has."""
+    group = _Group(tx, configuration, now)
+    group.look_up(requests)
+    for number, request in enumerate(requests):
+        job = configuration.jobs.get(request.job)
+        if job is None:
+            group.answers[number] = no_job(request.job)
+            continue
+        try:
+            group.take(number, request, job)
+        except SchedulerError as error:
+            group.answers[number] = error
+    group.finish()
+    return [group.answers[number] for number in range(len(requests))]
+
+
+def key_of(request: RunRequest) -> str | None:
+    """Under which the run is known in the ledger; None: under its id."""
+    if request.key is not None:
+        return f"api:{request.key}"
+    if request.fingerprint:
+        text = json.dumps([request.job, request.has_payload, request.payload], sort_keys=True, separators=(",", ":"))
+        return f"api:{FINGERPRINT}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return None
+
+
+@dataclass(slots=True)
+class _Group:
+    """`made` are the new runs by the number of their request, `unwritten` those of them that are not inserted yet,
+    `again` the requests that came with the key of another one of this group."""
+
+    tx: Transaction
+    configuration: Configuration
+    now: datetime
+    answers: dict[int, Answer] = field(default_factory=dict)
+    known: dict[tuple[str, str], Run] = field(default_factory=dict)
+    busy: dict[str, tuple[str, Status]] = field(default_factory=dict)
+    made: dict[int, NewRun] = field(default_factory=dict)
+    unwritten: list[int] = field(default_factory=list)
+    by_key: dict[tuple[str, str], int] = field(default_factory=dict)
+    again: dict[int, int] = field(default_factory=dict)
+
+    def look_up(self, requests: Sequence[RunRequest]) -> None:
+        """What the ledger has of these jobs and keys. The jobs' rows are held: nobody removes or changes them now, and
+        nobody else makes a run of those that must have none."""
+        names = {request.job for request in requests if request.job in self.configuration.jobs}
+        alone = {request.job for request in requests if request.job in names and _wants_to_be_alone(request)}
+        self.tx.jobs.hold(names - alone)
+        if alone:
+            self.tx.jobs.states(alone, lock=True)
+            for one in self.tx.runs.unfinished(alone):
+                self.busy.setdefault(one.job, (one.run, one.status))
+        self.known = self.tx.runs.by_keys(
+            {(request.job, key) for request in requests if (key := key_of(request)) is not None}
+        )
+
+    def take(self, number: int, request: RunRequest, job: Job) -> None:
+        key = key_of(request)
+        if key is not None:
+            pair = (job.name, key)
+            if pair in self.known:
+                self.answers[number] = _known(self.known[pair], request)
+                return
+            if pair in self.by_key:
+                _check_same(self.made[self.by_key[pair]], request)
+                self.again[number] = self.by_key[pair]
+                return
+            self.by_key[pair] = number
+        try:
+            self._make_room(request)
+        except SchedulerError:
+            if key is not None:
+                del self.by_key[job.name, key]
+            raise
+        new = replace(
+            new_run(job, request.cause, self.now, key),
+            payload=request.payload,
+            has_payload=request.has_payload,
+            note=request.reason,
+            author=request.author,
+        )
+        self.made[number] = new
+        self.unwritten.append(number)
+        self.busy[job.name] = (new.id, Status.PENDING)
+
+    def _make_room(self, request: RunRequest) -> None:
+        if not _wants_to_be_alone(request):
+            return
+        if request.if_busy is IfBusy.REPLACE:
+            self.write()  # What this group made before is there to be replaced, too.
+            rid = self.tx.runs.replaceable(request.job)
+            self.tx.runs.request_cancel(rid, f"replaced by {request.author}", self.now)
+        elif request.job in self.busy:
+            run, status = self.busy[request.job]
+            raise Refused(
+                f"{request.job} has an unfinished run: {short(run)} ({status})",
+                hint=f"wait for it: schedctl run-now {request.job} --queue; "
+                f"or cancel it: schedctl run-now {request.job} --replace",
+            )
+
+    def write(self) -> None:
+        """Inserts what is not inserted yet, and answers."""
+        numbers, self.unwritten = self.unwritten, []
+        new = [self.made[number] for number in numbers]
+        if not new:
+            return
+        lines = {pair: self.tx.queues.line(*pair) for pair in {(one.queue, one.priority) for one in new}}
+        placed = self.tx.runs.place(new)
+        ready: Counter[tuple[str, int]] = Counter()
+        for number, one in zip(numbers, new, strict=True):
+            if one.id not in placed:
+                continue
+            self.answers[number] = _accepted(one, placed[one.id])
+            if placed[one.id] is None:
+                pair = (one.queue, one.priority)
+                self.answers[number] = replace(
+                    _accepted(one, None), ahead=lines[pair].ahead + ready[pair], running=lines[pair].running
+                )
+                ready[pair] += 1
+        self._yield_to_others([number for number in numbers if number not in self.answers])
+
+    def _yield_to_others(self, numbers: list[int]) -> None:
+        """Requests whose key somebody else, on another node, used first."""
+        if not numbers:
+            return
+        found = self.tx.runs.by_keys({(self.made[number].job, self.made[number].key) for number in numbers})
+        for number in numbers:
+            new = self.made[number]
+            try:
+                self.answers[number] = _known(found[new.job, new.key], new)
+            except Refused as error:
+                self.answers[number] = error
+
+    def finish(self) -> None:
+        self.write()
+        for number, first in self.again.items():
+            answer = self.answers[first]
+            self.answers[number] = replace(answer, new=False) if isinstance(answer, Accepted) else answer
+
+
+def _wants_to_be_alone(request: RunRequest) -> bool:
+    """It asks what else there is of its job: such requests are served one after the other."""
+    if request.if_busy is IfBusy.REPLACE:
+        return True
+    return request.if_busy is IfBusy.REFUSE and not request.has_payload
+
+
+def _accepted(new: NewRun, waits_for: WaitsFor | None) -> Accepted:
+    return Accepted(new.id, new.job, Status.PENDING, new=True, queue=new.queue, waits_for=waits_for)
+
+
+def _known(known: Run, asked: RunRequest | NewRun) -> Accepted:
+    _check_same(known, asked)
+    return Accepted(known.id, known.job, known.status, new=False, queue=known.queue, waits_for=known.waits_for)
+
+
+def _check_same(known: Run | NewRun, asked: RunRequest | NewRun) -> None:
+    """As JSON: to Python 1, 1.0 and true are equal."""
+    if _carried(known) != _carried(asked):
+        raise Refused(
+            f"this Idempotency-Key belongs to run {short(known.id)} with another payload", hint="use a new key"
+        )
+
+
+def _carried(one: Run | NewRun | RunRequest) -> str:
+    return json.dumps([one.has_payload, one.payload], sort_keys=True)
+
+
+def wait_for(accepted: Accepted, configuration: Configuration, typical: Mapping[str, float | None]) -> float | None:
+    """About how many seconds a run that is ready waits for its start, by what its queue allows and how long runs of its
+    job usually are (`typical`: seconds). None: nobody can say."""
+    if accepted.ahead is None or accepted.running is None:
+        return None
+    queue = configuration.queues.get(accepted.queue)
+    waits = []
+    if queue is not None and queue.rate is not None:
+        waits.append(max(0.0, (accepted.ahead + 1 - queue.burst) / queue.rate))
+    if queue is None or queue.concurrency is None:
+        waits.append(0.0)
+    else:
+        turn = accepted.ahead + 1 - max(0, queue.concurrency - accepted.running)
+        length = typical.get(accepted.job)
+        if turn <= 0:
+            waits.append(0.0)
+        elif length is not None:
+            waits.append(turn * length / queue.concurrency)
+        else:
+            return None
+    return round(max(waits), 1)
