@@ -171,8 +171,8 @@ def _sentence(parts: Parts, *, ready: bool) -> str:
         named = ", ".join(f"{run.job} ({short(run.id)})" for run in runs[:NAMED])
         more = f" and {len(runs) - NAMED} more" if len(runs) > NAMED else ""
         return f"Leaving: waits for {named}{more}" if runs else "Leaving"
-    wrong = [why for check in parts.readiness.checks().values() if (why := check()) is not None]
-    wrong += [remark for remark in parts.readiness.remarks() if remark not in wrong]
+    checks = parts.readiness.checks().values()
+    wrong = parts.readiness.remarks() or [why for check in checks if (why := check()) is not None]
     jobs = parts.jobs()
     counts = f"{jobs} job{'' if jobs == 1 else 's'}, {len(runs) or 'none'} running"
     return "; ".join([counts if ready else "Starting", *wrong])

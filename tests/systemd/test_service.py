@@ -313,10 +313,10 @@ def test_status_tells_what_is_wrong_once_and_only_when_it_changes() -> None:
         {"STATUS": "7 jobs, 2 running; the last reload was refused: jobs.yaml:3:5: no"}
     ]
     world.sick = "no turn for 30 s: planner"
-    world.remarks = ["no turn for 30 s: planner"]
+    world.remarks = ["the disk is full", "the clock is wrong"]
     world.pass_time(3)
     assert [lines for lines in world.notify.take() if "STATUS" in lines] == [
-        {"STATUS": "7 jobs, 2 running; no turn for 30 s: planner"}
+        {"STATUS": "7 jobs, 2 running; the disk is full; the clock is wrong"}
     ]
 
 
