@@ -78,7 +78,9 @@ class Desk:
         with self._store.begin() as tx:
             before = _stored(tx, run)
             if before.status.final or not tx.runs.request_cancel([run], why, now):
-                raise Refused(f"run {short(run)} is over: {before.status}")
+                raise Refused(
+                    f"run {short(run)} is over: {before.status}", hint=f"to run it again: schedctl retry {short(run)}"
+                )
             after = _stored(tx, run)
         self._wake()
         return after
