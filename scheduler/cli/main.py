@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from scheduler.cli.guesses import ALIASES, instead_of
 from scheduler.cli.surface import Surface
 from scheduler.cli.verb import SETTINGS, shared_options
 from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, StartError, Unavailable
@@ -63,30 +64,6 @@ PLACES = {
 }
 """Where a verb lives, if not in the file of its name: file.function."""
 VERBS = [verb for family in FAMILIES.values() for verb in family]
-ALIASES = {
-    "trigger": "run-now",
-    "run": "run-now",
-    "start": "run-now",
-    "exec": "run-now",
-    "ls": "list",
-    "get": "list",
-    "jobs": "list",
-    "log": "logs",
-    "tail": "logs",
-    "history": "runs",
-    "kill": "cancel",
-    "stop": "cancel",
-    "rerun": "retry",
-    "unpause": "resume",
-    "suspend": "pause",
-    "info": "describe",
-    "validate": "check",
-    "lint": "check",
-    "plan": "diff",
-    "apply": "reload",
-    "crontab": "import-crontab",
-    "import": "import-crontab",
-}
 
 
 class Verbs(click.Group):
@@ -107,16 +84,20 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name in ALIASES:
+        if name == "config" and args[1:2] and args[1] in FAMILIES["Configuration"]:
+            args = args[1:]
+        elif name == "help":
+            args = [*args[1:2], "--help"]
+            if args == ["--help"]:
+                surface = ctx.ensure_object(Surface)
+                surface.out(ctx.get_help())
+                ctx.exit()
+        elif name in ALIASES:
             meant = ALIASES[name]
             ctx.ensure_object(Surface).say(f"schedctl: `{name}` is called `{meant}` here")
             args = [meant, *args[1:]]
         elif name not in VERBS and not name.startswith("-"):
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, [*VERBS, *ALIASES], 1)
-            hint = f"did you mean `{ALIASES.get(close[0], close[0])}`?" if close else "see schedctl --help"
-            raise click.UsageError(f"there is no verb `{name[:60]}`; {hint}", ctx)
+            raise click.UsageError(f"there is no verb `{name[:60]}`; {instead_of(name, VERBS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

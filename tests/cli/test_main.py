@@ -11,7 +11,8 @@ import click
 import pytest
 
 from scheduler.cli.daemon import places
-from scheduler.cli.main import ALIASES, VERBS, main, program
+from scheduler.cli.guesses import ALIASES
+from scheduler.cli.main import VERBS, main, program
 from tests.cli.typed import Typist
 from tests.faces import Served
 
@@ -52,6 +53,33 @@ def test_slips_are_answered_with_what_was_meant(schedctl: Typist, typed: str, me
     answer = schedctl(typed)
     assert answer.code == 2
     assert f"did you mean `{meant}`?" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("add", "jobs live in jobs.yaml: change it there"),
+        ("rm", "jobs live in jobs.yaml: change it there"),
+        ("version", "it is `schedctl --version`"),
+        ("weekly-report", "if it is a job: `schedctl describe weekly-report`"),
+    ],
+)
+def test_first_guesses_are_answered_with_what_to_do(schedctl: Typist, typed: str, told: str) -> None:
+    answer = schedctl(typed)
+    assert (answer.code, answer.out) == (2, "")
+    assert told in answer.err
+
+
+def test_help_is_a_verb_too(schedctl: Typist) -> None:
+    assert schedctl("help").out == schedctl("--help").out
+    assert schedctl("help", "logs").out == schedctl("logs", "--help").out
+    assert schedctl("help", "nonsense").code == 2
+
+
+def test_the_configuration_may_be_named(schedctl: Typist) -> None:
+    assert schedctl("config", "check", "--help").out == schedctl("check", "--help").out
+    assert schedctl("config").code == 2
+    assert schedctl("config", "list").code == 2
 
 
 def test_nonsense_is_usage(schedctl: Typist) -> None:

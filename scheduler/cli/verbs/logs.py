@@ -18,7 +18,15 @@ from scheduler.cli.words import cause_of, fate_of, run_took
 @click.argument("run", shell_complete=complete_run)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run is over.")
 @click.option("--attempt", type=click.IntRange(1), help="That attempt (default: the last one that printed anything).")
-@click.option("-n", "--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines of what is there.")
+@click.option(
+    "-n",
+    "--tail",
+    "--lines",
+    "tail",
+    type=click.IntRange(0),
+    metavar="LINES",
+    help="Only the last lines of what is there.",
+)
 @click.option("--last", is_flag=True, hidden=True, help="What a JOB means anyway.")
 def logs(surface: Surface, run: str, follow: bool, attempt: int | None, tail: int | None, last: bool) -> int:
     """Writes what RUN printed. RUN is an id, the end of one, or a JOB: its running run, else its last."""

@@ -33,7 +33,7 @@ SHOWN = 10
 )
 @click.argument("job", shell_complete=complete_job)
 @click.option("-w", "--wait", "waiting", is_flag=True, help="Show its output; exit 0 only if it completes.")
-@click.option("--follow", "following", is_flag=True, help="The same as --wait.")
+@click.option("-f", "--follow", "following", is_flag=True, help="The same as --wait.")
 @click.option("--timeout", metavar="DURATION", help="With --wait: exit 6 after so long; the run goes on.")
 @click.option("--payload", metavar="JSON", help="JSON for the run; @FILE or @- reads it.")
 @click.option("--reason", default="", metavar="TEXT", help="Kept with the run and shown beside it.")
