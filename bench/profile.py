@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from bench.peers.install import HOME, installed
 
 RESULTS = Path(__file__).parent / ".results"
-_RATE = 250
+_RATE = 100
 """Samples per second."""
 _SHOWN = 25
 
@@ -36,7 +37,8 @@ class Profile:
     def __exit__(self, *error: object) -> None:
         self._spy.send_signal(signal.SIGINT)
         self._spy.wait(60)
-        self._folded.with_suffix(".txt").write_text(summary(self._folded.read_text()))
+        with suppress(FileNotFoundError):  # It has nothing to say of a daemon that ended first.
+            self._folded.with_suffix(".txt").write_text(summary(self._folded.read_text(errors="replace")))
 
 
 def summary(folded: str) -> str:
@@ -46,11 +48,14 @@ def summary(folded: str) -> str:
     below: Counter[str] = Counter()
     for line in folded.splitlines():
         stack, _, number = line.rpartition(" ")
+        if not number.isdecimal():
+            continue  # Read while it was being changed: the daemon is not stopped for a sample.
         frames = stack.split(";")
         total += int(number)
         own[frames[-1]] += int(number)
         for frame in {one for one in frames if "scheduler/" in one}:
             below[frame] += int(number)
+    total = max(total, 1)
     lines = [f"{total} samples, {_RATE} per second and running thread", "", "in this line itself:"]
     lines += [f"{count / total:6.1%}  {frame}" for frame, count in own.most_common(_SHOWN)]
     lines += ["", "in this line of the product and what it calls:"]

@@ -104,18 +104,20 @@ class Session:
 
     def row(self, subject: str, measure: Callable[[], Figures | Row]) -> Row:
         """Its figures; a subject that cannot be measured is a row that says why."""
-        begun, others = time.monotonic(), Others()
-        print(f"  {subject} …", end=" ", file=sys.stderr, flush=True)
+        others = Others()
         try:
             made = measure()
-            row = made if isinstance(made, Row) else Row(subject, made)
+            row = made if isinstance(made, Row) else Row(subject, made, others=others.cpus())
         except NotMeasured as error:
             row = Row(subject, failed=str(error))
         except Exception as error:
             row = Row(subject, failed=f"{type(error).__name__}: {error}")
-        row = Row(row.subject, row.figures, row.failed, row.note, None if row.failed else others.cpus())
-        shown = row.failed or ", ".join(f"{name} {value:.4g}" for name, value in row.figures.items())
-        print(f"{shown} ({time.monotonic() - begun:.0f} s)", file=sys.stderr, flush=True)
+        return self.shown(row)
+
+    def shown(self, row: Row) -> Row:
+        """Tells the person who waits."""
+        figures = row.failed or ", ".join(f"{name} {value:.4g}" for name, value in row.figures.items())
+        print(f"{time.strftime('%H:%M:%S')}   {row.subject}: {figures}", file=sys.stderr, flush=True)
         return row
 
     def ours(self, measure: Callable[[str], Figures | Row]) -> Iterator[Row]:

@@ -36,8 +36,8 @@ def run(session: Session) -> Iterator[Row]:
         used = others.cpus()
         for (subject, _), then, now in zip(living, before, after, strict=True):
             figures = idle_figures(then, now, seconds)
-            yield Row(subject, figures, failed="" if figures else "it ended", others=used)
-    yield from (one for one in started if isinstance(one, Row))
+            yield session.shown(Row(subject, figures, failed="" if figures else "it ended", others=used))
+    yield from (session.shown(one) for one in started if isinstance(one, Row))
 
 
 def _start_all(session: Session, stack: ExitStack, count: int) -> Iterator[Row | tuple[str, Callable[[], list[int]]]]:

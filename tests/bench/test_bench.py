@@ -19,6 +19,7 @@ from bench.session import Session
 from bench.tools import stamps
 from bench.tools.percentiles import percentile, spread
 from bench.tools.processes import cost, tree
+from bench.tools.seconds import lateness
 
 
 def test_percentiles_are_by_nearest_rank() -> None:
@@ -29,6 +30,12 @@ def test_percentiles_are_by_nearest_rank() -> None:
     assert spread([0.001, 0.003], "ms", 1e3) == {"p50 ms": 1.0, "p99 ms": 3.0, "last ms": 3.0}
     with pytest.raises(ValueError, match="no values"):
         percentile([], 0.5)
+
+
+def test_a_second_without_a_start_is_as_late_as_the_next_one() -> None:
+    assert lateness([9.5, 10.25, 12.5, 13.0], 10, 13) == [0.25, 1.5, 0.5, 0.0]
+    with pytest.raises(ValueError, match="second 14"):
+        lateness([10.25, 13.5], 10, 14)
 
 
 def test_bars_are_judged() -> None:
