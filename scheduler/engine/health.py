@@ -95,15 +95,17 @@ class Health:
 
     def _disks(self) -> Iterator[Remark]:
         for folder, since in self._watched.disk.full.items():
-            what = f"the disk of {folder} is full: nothing new is started there, and what ends cannot be settled"
-            yield Remark("disk", f"{what}; it goes on by itself when there is room", since, f"df -h {folder}")
+            what = f"the disk of {folder} is full: nothing is started or settled until there is room"
+            yield Remark("disk", what, since, f"df -h {folder}")
 
     def _waiting_loops(self, now: datetime) -> Iterator[Remark]:
         """Loops that something unavailable keeps from their work."""
         for reason, names in self._waiting().items():
+            if self._watched.disk.full and "disk is full" in reason:
+                continue  # It has been said, and better.
             since = now - timedelta(seconds=max(self._age(self._watched.loops[name]) for name in names))
-            waiting = f"{_listed(names)} wait{'s' if len(names) == 1 else ''} for it"
-            yield Remark("database", f"{reason} ({waiting})", since, "schedctl db status")
+            waits = f"{_listed(names)} wait{'s' if len(names) == 1 else ''}"
+            yield Remark("database", f"{reason} ({waits})", since, "schedctl db status")
 
     def _waiting(self) -> dict[str, list[str]]:
         by_reason: dict[str, list[str]] = {}

@@ -128,7 +128,7 @@ def test_what_loops_wait_for_is_said_once_with_the_earliest_time(patient: Patien
     patient.turn(*(name for name in patient.loops if name not in ("planner", "worker")))
     remark = patient.one()
     assert (remark.about, remark.since) == ("database", START)
-    assert remark.what == "/state/scheduler.db: database or disk is full (planner, worker wait for it)"
+    assert remark.what == "/state/scheduler.db: database or disk is full (planner, worker wait)"
     assert remark.command == "schedctl db status"
 
 
@@ -143,6 +143,21 @@ def test_the_time_before_the_start_does_not_count(patient: Patient) -> None:
 # ------------------------------------------------------------ disk
 
 
+def test_one_full_disk_is_one_thing_to_attend_to(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(now: object) -> int:
+        raise Unavailable("database /state/scheduler.db: the disk is full")
+
+    patient.loops["worker"] = Loop("worker", full, patient.rig.clock.now)
+    patient.loops["worker"].run()
+    patient.turn()
+    patient.rig.turn(seconds=6)
+    patient.turn(*(name for name in patient.loops if name != "worker"))
+    assert patient.said() == [("database", START)]
+    monkeypatch.setattr(disk.os, "statvfs", lambda folder: SimpleNamespace(f_bavail=0, f_frsize=1, f_files=0))
+    patient.disk.tick(START)
+    assert patient.said() == [("disk", START)]
+
+
 @pytest.mark.parametrize(
     ("free", "files", "full"), [(disk.LEAST - 1, 10, True), (disk.LEAST, 10, False), (1 << 40, 0, True)]
 )
@@ -153,7 +168,7 @@ def test_a_full_disk(patient: Patient, monkeypatch: pytest.MonkeyPatch, free: in
     patient.disk.tick(START + timedelta(seconds=6))
     assert patient.said() == ([("disk", START)] if full else [])
     if full:
-        assert patient.one().what.startswith("the disk of /state is full: nothing new is started there")
+        assert patient.one().what == "the disk of /state is full: nothing is started or settled until there is room"
         assert patient.one().command == "df -h /state"
     seen.f_bavail, seen.f_favail = 1 << 40, 100
     patient.disk.tick(START + timedelta(seconds=9))
