@@ -91,17 +91,19 @@ def test_what_is_no_http_is_refused_and_the_server_goes_on(served: Served, reque
 
 
 def test_stop_removes_the_socket_and_lets_a_waiting_request_finish(faces: Faces) -> None:
-    with faces.served() as served:
-        assert served.schedctl("run-now", "ticket") == 0
-        (run,) = served.rig.runs("ticket")
-        request = f"GET /v1/runs/{run.id}?wait=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
-        answers: list[bytes] = []
-        waiting = threading.Thread(target=lambda: answers.append(ask(served.socket, request)))
-        waiting.start()
-        path = served.socket
-    waiting.join(10)
-    assert not path.exists()
-    assert len(answers) == 1
+    with socket.socket(socket.AF_UNIX) as waiting:
+        waiting.settimeout(10)
+        with faces.served() as served:
+            assert served.schedctl("run-now", "ticket") == 0
+            (run,) = served.rig.runs("ticket")
+            waiting.connect(str(served.socket))
+            waiting.sendall(
+                f"GET /v1/runs/{run.id}?wait=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+            )
+            assert served.schedctl("list") == 0  # Who comes later and is answered: so the one before is inside.
+            path = served.socket
+        assert not path.exists()
+        assert waiting.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_stop_does_not_hang_on_a_client_that_never_asks(faces: Faces) -> None:
