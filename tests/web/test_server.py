@@ -5,7 +5,6 @@ import os
 import pwd
 import socket
 import stat
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
