@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ def commands_in(text: str) -> list[str]:
     return [found["rest"].strip() for found in COMMAND.finditer(text)]
 
 
+@lru_cache(maxsize=1000)
 def understood(command: str) -> str | None:
     """None if schedctl takes it, else what it says against it."""
     try:
@@ -53,8 +55,12 @@ def understood(command: str) -> str | None:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Every text that the program in this file could show: literals and f-strings, docstrings left out."""
-    tree = ast.parse(path.read_text("utf-8"))
+    """Every text with a command that the program in this file could show: literals and f-strings, docstrings left
+    out."""
+    source = path.read_text("utf-8")
+    if "schedctl " not in source:
+        return
+    tree = ast.parse(source)
     docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree)

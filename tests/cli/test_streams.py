@@ -57,7 +57,7 @@ def place(served: Served) -> str:
     ],
 )
 def test_streams_that_fail(place: str, tmp_path: Path, redirection: str, code: int, said: str | None) -> None:
-    for verb in ("list", "show -o json", "--help", "list --help", "schema"):
+    for verb in ("list", "show -o json", "--help"):
         found, out, err = shell(f"{SCHEDCTL} {verb} {redirection}", tmp_path, SCHEDULER_SOCKET=place)
         assert found == code, verb
         if said is None:

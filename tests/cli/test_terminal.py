@@ -152,7 +152,7 @@ def test_a_run_that_is_waited_for_says_how_far_it_is(served: Served, typing: Typ
     assert "▓▓▓▓▓▓▓▓░░░░░░░░░░░░ 40 %  page 200 of 500  " in shown
     served.faces.live[run.id] = b"one\n"
     shown = terminal.until("one\n")
-    assert shown.endswith("\r\x1b[Kone\n"), "the line makes room for output"
+    assert "\r\x1b[Kone\n" in shown, "the line makes room for output"
     served.rig.executor.finish(run.id)
     served.rig.tick(seconds=1)
     assert terminal.end() == 0
