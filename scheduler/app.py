@@ -47,7 +47,8 @@ from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 from scheduler.executors.registry import create_executors
 from scheduler.files import JobsFile
-from scheduler.observe.logs import configure_logs, log_notices
+from scheduler.observe.daemon_families import OwnState
+from scheduler.observe.logs import LogCounts, configure_logs, log_notices
 from scheduler.observe.metrics import Metrics
 from scheduler.observe.notify_socket import NotifySocket
 from scheduler.patience import Patience, ToldToStop
@@ -78,6 +79,7 @@ class App:
         self._in_force = InForce()
         self._file = JobsFile(settings.config)
         self._node = new_id()
+        self._log_counts = LogCounts()
         self._service = Service(NotifySocket.of(os.environ))
         self._patience = Patience(self._service.stage)
         self._doors = Doors(settings, VERSION, lambda: self._patience.reason)
@@ -92,7 +94,7 @@ class App:
 
     def _run(self) -> int:
         settings = self._settings
-        configure_logs(settings.log_format)
+        configure_logs(settings.log_format, counts=self._log_counts)
         log_notices(self._bus)
         self._service.start()
         self._service.stage("Reading the jobs file")
@@ -220,6 +222,8 @@ class App:
             configuration=self._configuration,
             loops=self._loops,
             broken=lambda: self._invariants.broken,
+            own=self._own_state,
+            messages=self._log_counts.now,
         )
         self._health = Health(self._watched(), bus, clock)
         readiness = Readiness(self._loops, clock, in_force, self._health)
@@ -261,6 +265,15 @@ class App:
             self._beats,
             self._disk,
             lambda: (self._owner.supervisor_pid, self._owner.silent_for()),
+        )
+
+    def _own_state(self) -> OwnState:
+        return OwnState(
+            problems={remark.about for remark in self._health.remarks()},
+            aside=self._in_force.behind is not None,
+            slots=self._settings.slots,
+            taken=len(self._worker.live()),
+            clock_offset=self._beats.offset,
         )
 
     def _database_folder(self) -> list[Path]:

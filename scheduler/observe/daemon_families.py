@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from scheduler.observe.job_families import clean
 from scheduler.observe.tally import Tally
 
 INVARIANTS = ("overdue", "orphan", "unserved_queue", "stuck_queue", "generations")
+PROBLEMS = ("clock", "configuration", "database", "disk", "leaving", "loops", "supervisor")
 START_DELAY_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
 
@@ -28,12 +29,26 @@ class Turning(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnState:
+    """What a node says of itself: what its remarks are about, whether it stands aside because it cannot load what is in
+    force, how many of its slots are taken, and by how many seconds the database's clock is ahead of its own."""
+
+    problems: Collection[str] = ()
+    aside: bool = False
+    slots: int = 0
+    taken: int = 0
+    clock_offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """`build`: version, Python's version, tzdata's version."""
 
     build: tuple[str, str, str]
     loops: Mapping[str, Turning]
     broken: Callable[[], Mapping[str, str]]
+    own: Callable[[], OwnState | None]
+    messages: Callable[[], Mapping[str, int]]
     monotonic: Callable[[], float]
 
 
@@ -55,6 +70,7 @@ def daemon_families(
     )
     yield _gauge("schedctl_database_up", "Whether the database answered the last look (1) or not (0).", (), {(): up})
     yield from _loops(around)
+    yield from _own(around)
     yield from _configuration(tally, configuration)
     if gauges is not None:
         yield from _ledger(gauges, now)
@@ -112,6 +128,40 @@ def _loops(around: Surroundings) -> Iterator[Metric]:
     for name, loop in around.loops.items():
         family.add_metric([name], loop.errors)
     yield family
+
+
+def _own(around: Surroundings) -> Iterator[Metric]:
+    family = CounterMetricFamily("schedctl_log_messages", "Lines that the daemon logged, by level.", labels=["level"])
+    for level, count in around.messages().items():
+        family.add_metric([level], count)
+    yield family
+    own = around.own()
+    if own is None:
+        return
+    yield _gauge(
+        "schedctl_daemon_problem",
+        "1 while the daemon knows this to be wrong with itself; `schedctl status` says what.",
+        ("about",),
+        {(about,): about in own.problems for about in PROBLEMS},
+    )
+    yield _gauge(
+        "schedctl_standing_aside",
+        "1 while this node cannot load the configuration in force and neither plans nor starts anything.",
+        (),
+        {(): own.aside},
+    )
+    yield _gauge(
+        "schedctl_worker_slots",
+        "Runs that this node holds (busy), and those that it could hold besides (free).",
+        ("state",),
+        {("busy",): own.taken, ("free",): max(0, own.slots - own.taken)},
+    )
+    yield _gauge(
+        "schedctl_clock_offset_seconds",
+        "Seconds that the database's clock is ahead of this machine's.",
+        (),
+        {(): own.clock_offset},
+    )
 
 
 def _configuration(tally: Tally, configuration: Configuration | None) -> Iterator[Metric]:

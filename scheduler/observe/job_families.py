@@ -19,6 +19,10 @@ DURATION_BOUNDS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 
 FAREWELL = 900.0
 """Seconds for which the deadline of a removed job says `+Inf`: longer than any rule of ours looks back."""
 
+MOST_HISTOGRAMS = 1000
+"""With more jobs than this, how long their runs take is told by the last one alone: the 18 series of each histogram
+would be 40 % of a page of tens of megabytes."""
+
 Row = tuple[list[str], float]
 
 
@@ -30,9 +34,20 @@ class JobFamilies:
         self._histogram = per_job_histogram
         self._present: set[str] = set()
         self._gone: dict[str, float] = {}
+        self._passed: dict[str, datetime] | None = None
 
-    def update(self, gauges: Gauges, monotonic: float) -> None:
-        """Notes which jobs came and went."""
+    def update(self, gauges: Gauges, monotonic: float, now: datetime) -> None:
+        """Notes which jobs came and went, and counts the deadlines that passed since the last look."""
+        passed = {
+            one.state.name: one.state.deadline_at
+            for one in gauges.jobs
+            if one.state.deadline_at is not None and one.state.deadline_at < now
+        }
+        for name, deadline in passed.items():
+            # What had passed before this process began was counted by the one before.
+            if self._passed is not None and self._passed.get(name) != deadline:
+                self._tally.add("missed_deadlines", (name,))
+        self._passed = {**(self._passed or {}), **passed}
         present = {one.state.name for one in gauges.jobs}
         for name in self._present - present:
             self._gone[name] = monotonic
@@ -46,6 +61,9 @@ class JobFamilies:
         yield self._deadlines(gauges, vouch)
         for name, help_text, value in _GAUGES:
             yield _gauge(name, help_text, [([clean(one.state.name)], value(one)) for one in gauges.jobs])
+        for name, help_text, value in _RARE:
+            rows = [([clean(one.state.name)], value(one)) for one in gauges.jobs]
+            yield _gauge(name, help_text, [row for row in rows if row[1]])
         yield _gauge(
             "schedctl_job_failure_threshold",
             "Consecutive failures at which the job counts as failing (from jobs.yaml).",
@@ -92,10 +110,11 @@ class JobFamilies:
         yield self._counter(
             "schedctl_job_skipped_runs", "Instants that were not run, by reason.", "skipped", names, "reason", reasons
         )
+        yield self._counter("schedctl_job_retries", "Further attempts that were scheduled.", "retries", names)
         yield self._counter(
-            "schedctl_job_retries", "Further attempts that were scheduled.", "retries", names, "", ("",)
+            "schedctl_job_missed_deadlines", "Deadlines that passed without a success.", "missed_deadlines", names
         )
-        if not self._histogram:
+        if not self._histogram or len(names) > MOST_HISTOGRAMS:
             return
         family = HistogramMetricFamily(
             "schedctl_job_duration_seconds",
@@ -108,7 +127,13 @@ class JobFamilies:
         yield family
 
     def _counter(
-        self, name: str, help_text: str, tally: str, jobs: list[str], label: str, words: tuple[str, ...]
+        self,
+        name: str,
+        help_text: str,
+        tally: str,
+        jobs: list[str],
+        label: str = "",
+        words: tuple[str, ...] = ("",),
     ) -> Metric:
         """Every word of every job, also those that never happened: an increase from nothing is invisible."""
         counts = self._tally.counts(tally)
@@ -179,20 +204,24 @@ _GAUGES = (
         lambda one: one.state.consecutive_failures,
     ),
     ("schedctl_job_running_runs", "Runs in progress now.", lambda one: one.running),
-    ("schedctl_job_waiting_runs", "Runs that wait to be started.", lambda one: one.waiting),
-    (
-        "schedctl_job_dead_letters",
-        "Runs with a payload that gave up for good, until somebody retries or discards them.",
-        lambda one: one.dead_letters,
-    ),
     (
         "schedctl_job_paused_since_timestamp_seconds",
         "Unix time at which the job was paused; 0 if it is not paused.",
         lambda one: unix(one.paused_since, 0),
     ),
+)
+
+_RARE = (
+    ("schedctl_job_waiting_runs", "Runs that wait to be started; only of jobs that have any.", lambda one: one.waiting),
+    (
+        "schedctl_job_dead_letters",
+        "Runs with a payload that gave up, until somebody retries or discards them; only of jobs that have any.",
+        lambda one: one.dead_letters,
+    ),
     (
         "schedctl_job_alarm",
-        "1 if the scheduler had to disable the job because planning it failed.",
+        "1 for a job that the scheduler had to disable because planning it failed; no other job has it.",
         lambda one: 0 if one.state.alarm is None else 1,
     ),
 )
+"""Zero for nearly every job at nearly every time: told only where they are not."""

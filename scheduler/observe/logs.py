@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import threading
 from collections.abc import Callable, MutableMapping
 from datetime import datetime
 from typing import Any, TextIO, cast
@@ -34,7 +35,28 @@ _SAID_ALREADY = frozenset(
 """Whoever publishes these logs them as well, with more to tell than a notice carries."""
 
 
-def configure_logs(style: str, stream: TextIO | None = None, level: int = logging.INFO) -> None:
+class LogCounts:
+    """How many lines were logged, by level; from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(("info", "warning", "error", "critical"), 0)
+
+    def __call__(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Counts a line on its way, as a processor of structlog."""
+        level = str(event.get("level", method))
+        with self._lock:
+            self._counts[level] = self._counts.get(level, 0) + 1
+        return event
+
+    def now(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._counts)
+
+
+def configure_logs(
+    style: str, stream: TextIO | None = None, level: int = logging.INFO, counts: LogCounts | None = None
+) -> None:
     """`console`, `json`, or `auto`: console on a terminal, else JSON. Libraries that use `logging` come out alike, from
     warnings on. Values are written as they are: whoever logs keeps secrets out."""
     stream = cast(TextIO, _Steady(stream or sys.stderr))
@@ -42,6 +64,7 @@ def configure_logs(style: str, stream: TextIO | None = None, level: int = loggin
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
+        *([] if counts is None else [counts]),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _instants,
     ]

@@ -20,7 +20,13 @@ from prometheus_client.metrics_core import Metric
 from scheduler.core.job import Configuration
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.queries import Gauges, Readable
-from scheduler.observe.daemon_families import START_DELAY_BOUNDS, Surroundings, Turning, daemon_families
+from scheduler.observe.daemon_families import (
+    START_DELAY_BOUNDS,
+    OwnState,
+    Surroundings,
+    Turning,
+    daemon_families,
+)
 from scheduler.observe.job_families import DURATION_BOUNDS, JobFamilies
 from scheduler.observe.tally import Tally
 
@@ -34,7 +40,8 @@ BLIND = 60.0
 
 class Metrics:
     """`configuration` is the one in force on this node (None: not yet), `loops` its loops by name, `broken` the broken
-    invariants. `per_job_histogram` False saves 17 series per job."""
+    invariants, `own` what this node says of itself, `messages` how much it logged, by level. `per_job_histogram` False
+    saves 18 series per job; with many jobs that is so anyway."""
 
     def __init__(
         self,
@@ -45,13 +52,20 @@ class Metrics:
         configuration: Callable[[], Configuration | None] = lambda: None,
         loops: Mapping[str, Turning] | None = None,
         broken: Callable[[], Mapping[str, str]] = dict,
+        own: Callable[[], OwnState | None] = lambda: None,
+        messages: Callable[[], Mapping[str, int]] = dict,
         monotonic: Callable[[], float] = time.monotonic,
         per_job_histogram: bool = True,
     ) -> None:
         self._configuration = configuration
         self._monotonic = monotonic
         self._surroundings = Surroundings(
-            build=(version, platform.python_version(), tzdata), loops=loops or {}, broken=broken, monotonic=monotonic
+            build=(version, platform.python_version(), tzdata),
+            loops=loops or {},
+            broken=broken,
+            own=own,
+            messages=messages,
+            monotonic=monotonic,
         )
         self._tally = Tally()
         self._jobs = JobFamilies(self._tally, per_job_histogram)
@@ -89,7 +103,7 @@ class Metrics:
         else:
             gauges = _merged(self._gauges, gauges, touched)
         with self._lock:
-            self._jobs.update(gauges, monotonic)
+            self._jobs.update(gauges, monotonic, now)
             self._gauges, self._now, self._read_at, self._database_up = gauges, now, monotonic, True
         return True
 

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from scheduler.core.notices import Bus
-from scheduler.observe.logs import configure_logs, log_notices
+from scheduler.observe.logs import LogCounts, configure_logs, log_notices
 
 
 @pytest.fixture(autouse=True)
@@ -143,3 +143,18 @@ def test_a_run_that_goes_on_is_not_called_settled() -> None:
     assert (line["event"], line["level"], "status" in line) == ("attempt_ended", "info", False)
     assert (line["reason"], line["next_attempt_at"]) == ("exit", "2026-03-02T08:00:00Z")
     end()
+
+
+def test_lines_are_counted_by_level() -> None:
+    counts = LogCounts()
+    configure_logs("json", io.StringIO(), counts=counts)
+    log = structlog.get_logger("engine")
+    log.info("one")
+    log.warning("two")
+    try:
+        raise ValueError
+    except ValueError:
+        log.exception("three")
+    log.debug("not logged")
+    logging.getLogger("library").error("four")
+    assert counts.now() == {"info": 1, "warning": 1, "error": 2, "critical": 0}

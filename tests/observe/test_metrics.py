@@ -15,6 +15,8 @@ from scheduler.core.model import FailReason, JobState
 from scheduler.core.notices import Bus
 from scheduler.core.outcome import Failed
 from scheduler.core.queries import DatabaseStatus, Gauges, JobGauge, Queries
+from scheduler.observe import job_families
+from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.metrics import EVERY, Metrics
 from scheduler.observe.tally import Histogram
 from scheduler.store.store import SqlStore
@@ -39,6 +41,8 @@ class Watched:
         self.rig = Rig(store, JOBS)
         self.seconds = 0.0
         self.broken: dict[str, str] = {}
+        self.own: OwnState | None = None
+        self.logged: dict[str, int] = {}
         self.metrics = Metrics(
             self.rig.bus,
             "9.9",
@@ -46,6 +50,8 @@ class Watched:
             configuration=lambda: self.rig.in_force.current.configuration,
             loops={"planner": Loop()},
             broken=lambda: self.broken,
+            own=lambda: self.own,
+            messages=lambda: self.logged,
             monotonic=lambda: self.seconds,
         )
         self.refresh()
@@ -342,3 +348,65 @@ def test_histograms() -> None:
         histogram.observe(value)
     assert histogram.cumulative() == [("1", 2.0), ("5", 4.0), ("+Inf", 5.0)]
     assert histogram.sum == 107
+
+
+def test_what_a_node_says_of_itself(watched: Watched) -> None:
+    page = watched.page()
+    assert not [name for name, _ in page if name.startswith("schedctl_daemon_problem")]
+    watched.own = OwnState({"disk", "overdue"}, aside=True, slots=8, taken=3, clock_offset=-1.5)
+    watched.logged = {"info": 5, "error": 0}
+    page = watched.page()
+    assert of(page, "schedctl_daemon_problem", about="disk") == 1
+    for about in ("clock", "configuration", "database", "leaving", "loops", "supervisor"):
+        assert of(page, "schedctl_daemon_problem", about=about) == 0
+    assert sum(name == "schedctl_daemon_problem" for name, _ in page) == 7, "invariants have a metric of their own"
+    assert of(page, "schedctl_standing_aside") == 1
+    assert (of(page, "schedctl_worker_slots", state="busy"), of(page, "schedctl_worker_slots", state="free")) == (3, 5)
+    assert of(page, "schedctl_clock_offset_seconds") == -1.5
+    assert of(page, "schedctl_log_messages_total", level="info") == 5
+    assert of(page, "schedctl_log_messages_total", level="error") == 0
+
+
+def test_deadlines_that_pass_are_counted_once_each(watched: Watched) -> None:
+    """Not those that had passed before this process looked for the first time."""
+
+    def missed(page: Page) -> float:
+        return of(page, "schedctl_job_missed_deadlines_total", job_name="minutely")
+
+    rig = watched.rig
+    assert missed(watched.refresh()) == 0
+    rig.tick(minutes=1)
+    rig.turn(minutes=11)
+    for _ in range(3):
+        assert missed(watched.refresh()) == 1
+    rig.finish()
+    assert missed(watched.refresh()) == 1
+    rig.tick(minutes=1)
+    rig.turn(minutes=30)
+    assert missed(watched.refresh()) == 2
+    later = Metrics(rig.bus, "1", "2", configuration=lambda: rig.in_force.current.configuration)
+    later.refresh(rig.store, rig.clock.now())
+    assert missed(read(later.render())) == 0
+
+
+def test_what_is_nearly_always_nothing_is_told_where_it_is_something(watched: Watched) -> None:
+    rare = ("schedctl_job_waiting_runs", "schedctl_job_dead_letters", "schedctl_job_alarm")
+    assert not [name for name, _ in watched.page() if name in rare]
+    watched.rig.desk.run_now("ticket", author="ana")
+    with watched.rig.store.begin() as tx:
+        tx.jobs.set_alarm("report", "oops", enabled=False)
+    page = watched.refresh()
+    assert [(name, labels) for name, labels in page if name in rare] == [
+        ("schedctl_job_waiting_runs", (("job_name", "ticket"),)),
+        ("schedctl_job_alarm", (("job_name", "report"),)),
+    ]
+
+
+@pytest.mark.parametrize(("most", "there"), [(4, True), (3, False)])
+def test_with_very_many_jobs_there_are_no_histograms_of_each(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, most: int, there: bool
+) -> None:
+    monkeypatch.setattr(job_families, "MOST_HISTOGRAMS", most)
+    names = {name for name, _ in watched.page()}
+    assert ("schedctl_job_duration_seconds_count" in names) == there
+    assert "schedctl_job_last_duration_seconds" in names
