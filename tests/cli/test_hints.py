@@ -20,6 +20,8 @@ from tests.cli.screen import Screen
 from tests.cli.typed import Typist
 
 SOURCES = Path(scheduler.__file__).parent
+ROOT = SOURCES.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PLACEHOLDER = "X1"
 """What stands for a value that is only known at run time."""
 QUOTED = r""" "[^"\n]*" | '[^'\n]*' """
@@ -83,6 +85,19 @@ def test_every_command_in_the_sources_is_understood() -> None:
         for text in texts(path)
         for command in commands_in(text)
         if (problem := understood(command)) is not None
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_in_the_documents_is_understood(path: Path) -> None:
+    """Where they speak of a verb, its arguments may be missing."""
+    missing = ("Missing parameter", "requires an argument")
+    wrong = [
+        f"schedctl {command}: {problem}"
+        for line in path.read_text("utf-8").splitlines()
+        for command in commands_in(re.sub(r"\s+#.*", "", line.replace("\\|", "|")))
+        if (problem := understood(command)) is not None and not any(word in problem for word in missing)
     ]
     assert wrong == []
 
