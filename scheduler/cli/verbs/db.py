@@ -1,11 +1,15 @@
-"""`schedctl db`: the state of the database."""
+"""`schedctl db`: the database behind the daemon."""
 
 from __future__ import annotations
+
+import shlex
+from pathlib import Path
 
 import click
 
 from scheduler.cli.surface import Surface
 from scheduler.cli.verb import SETTINGS, verb
+from scheduler.core.errors import Refused
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -30,7 +34,41 @@ def status(surface: Surface) -> int:
     return 0
 
 
-db.add_command(status)
+@verb(
+    "schedctl db backup /srv/backups/",
+    "schedctl db backup /srv/backups/scheduler-$(date +%F).db",
+    "schedctl db backup --database /var/lib/schedulerd/scheduler.db before-the-move.db",
+)
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--database", metavar="FILE", help="The database (default: the daemon's, running or not).")
+def backup(surface: Surface, target: Path, database: str | None) -> int:
+    """Copies the database to TARGET, a new file, or a directory where it gets a name with the time.
+
+    The daemon goes on meanwhile. The copy is of one moment, checked, and there only if it is whole. For SQLite;
+    PostgreSQL brings pg_dump."""
+    from scheduler.cli.database import find_database
+    from scheduler.store.backup import back_up
+    from scheduler.store.store import sqlite_file
+
+    file = sqlite_file(find_database(surface, database), Path())
+    if target.is_dir():
+        target = target / f"scheduler-{surface.now():%Y%m%dT%H%M%SZ}.db"
+    if file is None:
+        raise Refused(
+            "the ledger is in PostgreSQL, which makes consistent copies itself",
+            hint=f"{shlex.join(['pg_dump', '--format=custom', f'--file={target}'])} and the database's URL",
+        )
+    done = back_up(file, target)
+    shown = {"path": str(done.path), "size": done.size, "revision": done.revision, "runs": done.runs}
+    if surface.structured(shown, [str(done.path)]):
+        return 0
+    surface.out(str(done.path))
+    surface.say(f"✓ {size(done.size)} with {done.runs} runs, schema {done.revision}; integrity checked")
+    return 0
+
+
+for one in (status, backup):
+    db.add_command(one)
 
 
 def size(count: int) -> str:
