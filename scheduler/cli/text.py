@@ -7,17 +7,14 @@ import shlex
 from collections.abc import Callable
 from unicodedata import category, combining, east_asian_width
 
+from scheduler.core.counted import counted as counted
+
 
 def width(text: str) -> int:
     """Columns that `text` takes: wide (CJK) characters two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(_columns(character) for character in text)
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """`1 job`, `2 jobs`, `2 processes` (where the plural is not simply an s more)."""
-    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def command_line(*arguments: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+from scheduler.core.counted import counted
 from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Succeeded
@@ -48,7 +49,8 @@ class CallExecutor:
 
         def finished(answer: Answer) -> None:
             threads = 0 if answer.message is None else answer.message.get("threads", 0)
-            note = f"left {answer.left} processes and {threads} threads, ended" if answer.left or threads else ""
+            left = f"{counted(answer.left, 'process', 'processes')} and {counted(threads, 'thread')}"
+            note = f"left {left}, ended" if answer.left or threads else ""
             self._context.records.finish_later(record, lambda reported: conclude(answer, reported), note)
 
         def conclude(answer: Answer, reported: Json) -> None:

@@ -136,7 +136,7 @@ def test_progress_checkpoint_and_result_are_reported(bench: Bench) -> None:
     assert (report.checkpoint, report.result) == ({"page": 2}, {"pages": 5})
     assert bench.records.reports() == []
     assert '{"page":1}' in going.output()
-    assert "1 lines of $SCHED_REPORT_FILE were ignored" in going.output()
+    assert "1 ignored line of $SCHED_REPORT_FILE; the first: " in going.output()
 
 
 def test_files_are_for_this_user_alone(bench: Bench) -> None:

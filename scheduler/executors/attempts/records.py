@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from scheduler.core.counted import counted
 from scheduler.core.errors import InvalidInput
 from scheduler.core.job import Job, Secret
 from scheduler.core.model import Json, Output, Run
@@ -84,10 +85,8 @@ class AttemptRecord:
                     self._unread = True
                 self.complete = True
                 if self._reader.ignored:
-                    self.workspace.note(
-                        f"{self._reader.ignored} lines of $SCHED_REPORT_FILE were ignored; the first: "
-                        f"{self._reader.first_problem}"
-                    )
+                    lines = counted(self._reader.ignored, "ignored line")
+                    self.workspace.note(f"{lines} of $SCHED_REPORT_FILE; the first: {self._reader.first_problem}")
             return self._said().result
 
     def _said(self) -> Reported:
