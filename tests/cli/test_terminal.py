@@ -86,6 +86,16 @@ def test_only_what_stands_out_has_a_colour(served: Served, typing: Typing) -> No
     assert "\x1b" not in terminal.shown
 
 
+def test_nobody_else_colours_the_terminal(served: Served, typing: Typing) -> None:
+    """Also not with the very codes that are ours."""
+    reason = "\x1b[32mfine\x1b[0m"
+    for verb in (["pause", "report", "--reason", reason], ["describe", "report"], ["next", "report"]):
+        terminal = typing(*verb, columns=200)
+        assert terminal.end() == 0
+        assert "\x1b[32m" not in terminal.shown, verb
+        assert r"\x1b[32mfine\x1b[0m" in terminal.shown, verb
+
+
 def test_watch_draws_until_ctrl_c_and_leaves_the_terminal_as_it_was(served: Served, typing: Typing) -> None:
     for verb in ("list", "runs", "status"):
         terminal = typing(verb, "--watch", "--every", "200ms")
