@@ -1,4 +1,4 @@
-"""`python -m bench`: measures, and writes `.results/latest.md` and `.results/latest.json`."""
+"""`python -m bench`: measures, and writes `.results/latest.md` and `.results/latest.json` (the newest of each)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import signal
 import sys
 import time
 
-from bench import machine, report
+from bench import machine
 from bench.measurement import Measurement, Row, discover, judge
 from bench.peers.install import prepare
-from bench.profile import RESULTS
+from bench.report import as_json, markdown
+from bench.results import FOLDER, Result, load, version
 from bench.session import Session
 
 
@@ -31,28 +32,27 @@ def main() -> int:
     if not asked.ours or asked.profile:
         prepare()
     chosen = [known[name] for name in known if not asked.only or name in asked.only]
-    with Session(full=not asked.tiny, peers=not asked.ours, profile=asked.profile) as session:
-        described, limits = machine.describe(), machine.limits(session)
-        results: report.Results = []
+    full = not asked.tiny
+    good = True
+    with Session(full=full, peers=not asked.ours, profile=asked.profile) as session:
+        described, limits, measured = machine.describe(), machine.limits(session), version()
         for measurement in chosen:
-            results.append((measurement, _measure(session, measurement)))
-            _write(described, limits, results, session.full)
-    print((RESULTS / "latest.md").read_text())
-    return 0 if all(_good(measurement, rows, not asked.tiny) for measurement, rows in results) else 1
+            rows = _measure(session, measurement)
+            Result(measurement, described, limits, measured, full, rows).save()
+            good = good and _good(measurement, rows, full)
+    results = load(known, full)
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "latest.md").write_text("# How fast\n\n" + markdown(results))
+    (FOLDER / "latest.json").write_text(json.dumps(as_json(results), indent=1) + "\n")
+    print(markdown([one for one in results if one.measurement in chosen]))
+    print(f"all measurements: {FOLDER / 'latest.md'}", file=sys.stderr)
+    return 0 if good else 1
 
 
 def _measure(session: Session, measurement: Measurement) -> list[Row]:
     print(f"{time.strftime('%H:%M:%S')} {measurement.name}: {measurement.title}", file=sys.stderr, flush=True)
     session.measurement = measurement.name
     return list(measurement.run(session))
-
-
-def _write(described: dict[str, str], limits: dict[str, float], results: report.Results, full: bool) -> None:
-    """After every measurement: a run that is cut short leaves what it has."""
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "latest.md").write_text(report.markdown(described, limits, results, full))
-    data = report.as_json(described, limits, results, full)
-    (RESULTS / "latest.json").write_text(json.dumps(data, indent=1) + "\n")
 
 
 def _good(measurement: Measurement, rows: list[Row], full: bool) -> bool:

@@ -6,11 +6,10 @@ import signal
 import subprocess
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
 
 from bench.peers.install import HOME, installed
+from bench.results import FOLDER
 
-RESULTS = Path(__file__).parent / ".results"
 _RATE = 100
 """Samples per second."""
 _SHOWN = 25
@@ -22,8 +21,8 @@ class Profile:
     def __init__(self, pid: int, name: str) -> None:
         if reason := installed("py-spy"):
             raise RuntimeError(f"no profile without py-spy: {reason}")
-        RESULTS.mkdir(exist_ok=True)
-        self._folded = RESULTS / f"{name.replace(' ', '-').lower()}.folded"
+        FOLDER.mkdir(exist_ok=True)
+        self._folded = FOLDER / f"{name.replace(' ', '-').lower()}.folded"
         command = ["record", "--format", "raw", "--rate", str(_RATE), "--threads", "--nonblocking"]
         self._spy = subprocess.Popen(
             [str(HOME / "venv" / "bin" / "py-spy"), *command, "--output", str(self._folded), "--pid", str(pid)],

@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from bench.measurement import Measurement, Row, Verdict, judge
+from bench.measurement import Row, Verdict, judge
+from bench.results import Result
 
-Results = list[tuple[Measurement, list[Row]]]
 
-
-def markdown(machine: Mapping[str, str], limits: Mapping[str, float], results: Results, full: bool) -> str:
-    """Machine, bars (worst first), then a table per measurement."""
-    parts = ["# How fast", ", ".join(f"{name} {value}" for name, value in machine.items())]
-    if not full:
-        parts.append("**Tiny size: the figures mean nothing, only that everything works.**")
-    if limits:
-        parts.append("## The machine's own limits (p50)\n\n" + _table(["what", "ms"], _limit_rows(limits)))
-    if full:
+def markdown(results: list[Result]) -> str:
+    """Machine and limits, bars (worst first), then a table per measurement."""
+    parts = []
+    if results and results[-1].full:
         parts.append("## Bars, worst first\n\n" + _table(["what", "measured", "bar", "room"], _bar_rows(results)))
-    for measurement, rows in results:
-        parts.append(f"## {measurement.title}\n\n" + _figures(rows))
+    else:
+        parts.append("**Tiny size: the figures mean nothing, only that everything works.**")
+    parts += [f"## {one.measurement.title}\n\n{_figures(one.rows)}\n\n{_moment(one)}" for one in results]
+    if results:
+        parts.append(_machine(results))
     parts.append(
-        "*others*: CPUs that processes outside of the bench used meanwhile. *room*: below 1 the bar is missed."
+        "*room*: how many times better than the bar; below 1 it is missed. *others*: CPUs that processes outside of "
+        "the bench used meanwhile: the more, the less a figure means."
     )
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(machine: Mapping[str, str], limits: Mapping[str, float], results: Results, full: bool) -> dict[str, Any]:
+def as_json(results: list[Result]) -> dict[str, Any]:
     return {
-        "machine": dict(machine),
-        "limits": dict(limits),
-        "full": full,
-        "measurements": {
-            measurement.name: {
-                "title": measurement.title,
-                "rows": [_row_json(row) for row in rows],
-                "bars": [_verdict_json(verdict) for verdict in judge(measurement.bars, rows)] if full else [],
-            }
-            for measurement, rows in results
-        },
+        result.measurement.name: {
+            "title": result.measurement.title,
+            "machine": dict(result.machine),
+            "limits": dict(result.limits),
+            "version": result.version,
+            "full": result.full,
+            "rows": [_row_json(row) for row in result.rows],
+            "bars": [_verdict_json(verdict) for verdict in judge(result.measurement.bars, result.rows)],
+        }
+        for result in results
     }
 
 
@@ -67,17 +65,13 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _limit_rows(limits: Mapping[str, float]) -> list[list[str]]:
-    return [[name.removesuffix(" ms"), _number(value)] for name, value in limits.items()]
-
-
-def _bar_rows(results: Results) -> list[list[str]]:
-    judged = [(measurement, verdict) for measurement, rows in results for verdict in judge(measurement.bars, rows)]
+def _bar_rows(results: list[Result]) -> list[list[str]]:
+    judged = [(one, verdict) for one in results for verdict in judge(one.measurement.bars, one.rows)]
     judged.sort(key=lambda pair: 0.0 if pair[1].room is None else pair[1].room)
-    return [_bar_row(measurement, verdict) for measurement, verdict in judged]
+    return [_bar_row(result.measurement.name, verdict) for result, verdict in judged]
 
 
-def _bar_row(measurement: Measurement, verdict: Verdict) -> list[str]:
+def _bar_row(name: str, verdict: Verdict) -> list[str]:
     bar = verdict.bar
     limit = "–" if verdict.limit is None else _number(verdict.limit)
     if bar.beside:
@@ -86,20 +80,29 @@ def _bar_row(measurement: Measurement, verdict: Verdict) -> list[str]:
         words = f"≤ {limit}" if bar.most is not None else f"≥ {limit}"
     room = "not measured" if verdict.room is None else f"{verdict.room:.2f}" + ("" if verdict.met else " **missed**")
     measured = "–" if verdict.value is None else _number(verdict.value)
-    return [f"{measurement.name}: {bar.subject}, {bar.figure}", measured, words, room]
+    return [f"{name}: {bar.subject}, {bar.figure}", measured, words, room]
 
 
 def _figures(rows: list[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.figures))
     body = []
     for row in rows:
-        if row.failed:
-            cells = [f"not measured: {_cell(row.failed)}", *[""] * (len(names) - 1)]
-        else:
-            cells = [_number(row.figures[name]) if name in row.figures else "–" for name in names]
+        cells = [_number(row.figures[name]) if name in row.figures else "–" for name in names]
         others = "" if row.others is None else f"{row.others:.2f}"
-        body.append([row.subject, *cells, others, _cell(row.note)])
-    return _table(["subject", *(names or ["figures"]), "others", ""], body)
+        body.append([row.subject, *cells, others, _cell(f"not measured: {row.failed}" if row.failed else row.note)])
+    return _table(["subject", *names, "others", ""], body)
+
+
+def _moment(result: Result) -> str:
+    return f"Measured {result.machine.get('date', '')}" + (f" at {result.version}." if result.version else ".")
+
+
+def _machine(results: list[Result]) -> str:
+    """As it was at the last measurement."""
+    last = max(results, key=lambda one: one.machine.get("date", ""))
+    named = ", ".join(f"{name} {value}" for name, value in last.machine.items() if name != "date")
+    rows = [[name.removesuffix(" ms"), _number(value)] for name, value in last.limits.items()]
+    return f"## The machine itself\n\n{named}.\n\n" + _table(["p50 of 300", "ms"], rows)
 
 
 def _cell(text: str) -> str:

@@ -18,13 +18,12 @@ BARS = (Bar("schedulerd", "s", most=3),)
 
 
 def run(session: Session) -> Iterator[Row]:
-    yield session.row("schedulerd", lambda: measure(session))
+    yield session.row("schedulerd", lambda: measure(session, session.size(10_000, 50)))
 
 
-def measure(session: Session) -> Figures:
+def measure(session: Session, count: int) -> Figures:
     """The median of three."""
     folder = session.folder()
-    count = session.size(10_000, 50)
     jobs = (job(f"job-{number:05}", schedule=far(number), command=["/bin/true"]) for number in range(count))
     file = folder / "jobs.yaml"
     file.write_text(jobs_file(jobs))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from bench.measurement import Bar, Figures, Row
 from bench.peers.trial import due_together
 from bench.session import Session, product
 from bench.tools import stamps
+from bench.tools.due import must_be_before, with_due
 from bench.tools.jobs_file import at, job, jobs_file
 from bench.tools.percentiles import spread
 from bench.tools.waiting import sleep_until, until
@@ -32,7 +32,10 @@ def run(session: Session) -> Iterator[Row]:
 
 def measure(session: Session, count: int, database: str, slots: int = 64) -> Figures:
     """`slots`: how many may run at once, in the queue and on the node; 64 is the default."""
-    due = float(int(time.time() + 5 + count * 0.004))
+    return with_due(4 + count * 0.004, lambda due: _measure(session, count, database, slots, due))
+
+
+def _measure(session: Session, count: int, database: str, slots: int, due: float) -> Figures:
     folder = session.folder()
     jobs = (
         job(f"job-{number:05}", schedule=at(due), command=[str(session.child), str(folder / "started.cmd")])
@@ -40,8 +43,7 @@ def measure(session: Session, count: int, database: str, slots: int = 64) -> Fig
     )
     text = jobs_file(jobs, queues=f"{{default: {{concurrency: {slots}}}}}")
     with session.daemon(text, database, SLOTS=str(slots)):
-        if time.time() > due - 0.5:
-            raise RuntimeError("the daemon was not ready before the instant")
+        must_be_before(due - 0.5)
         sleep_until(due)
         until(lambda: stamps.count(folder, "started") >= count, 60, f"{count} children have started", 0.1)
         started = [instant - due for instant in stamps.read(folder, "started")]

@@ -9,6 +9,7 @@ from contextlib import closing
 from bench.measurement import Bar, Figures, Row
 from bench.peers.trial import due_together
 from bench.session import Session, product
+from bench.tools.due import must_be_before, with_due
 from bench.tools.jobs_file import at, job, jobs_file
 from bench.tools.ledger import Arrivals, Ledger
 from bench.tools.percentiles import spread
@@ -33,11 +34,13 @@ def run(session: Session) -> Iterator[Row]:
 
 def measure(session: Session, count: int, database: str) -> Figures:
     """The jobs run /bin/true, 64 at a time, while the rest is still being written: nothing is held back for us."""
-    due = float(int(time.time() + 6 + count * 0.003))
+    return with_due(5 + count * 0.003, lambda due: _measure(session, count, database, due))
+
+
+def _measure(session: Session, count: int, database: str, due: float) -> Figures:
     text = jobs_file(job(f"job-{number:05}", schedule=at(due), command=["/bin/true"]) for number in range(count))
     with session.daemon(text, database) as daemon:
-        if time.time() > due - 1:
-            raise RuntimeError("the daemon was not ready before the instant")
+        must_be_before(due - 1)
         with closing(Ledger(daemon.state, daemon.url)) as ledger:
             sleep_until(due - 0.5)
             arrivals = Arrivals(ledger)

@@ -29,11 +29,11 @@ JOBS = 1000
 
 
 def run(session: Session) -> Iterator[Row]:
-    yield from session.ours(lambda database: measure(session, database))
+    yield from session.ours(lambda database: measure(session, database, session.size(1_000_000, 2_000)))
 
 
-def measure(session: Session, database: str) -> Figures:
-    count, times = session.size(1_000_000, 2_000), session.size(100, 5)
+def measure(session: Session, database: str, count: int) -> Figures:
+    times = session.size(100, 5)
     jobs = (job(f"job-{number:04}", schedule=far(number), command=["/bin/true"]) for number in range(JOBS))
     with session.daemon(jobs_file(jobs), database) as daemon:
         daemon.must("POST", "/v1/jobs/job-0000/runs", {})
