@@ -74,6 +74,10 @@ def run(world: World, job: str) -> str:
     return str(json.loads(body)["run_id"])
 
 
+def clock_problem(world: World) -> bool:
+    return any(one["about"] == "clock" for one in json.loads(world.get("/v1/status")[1])["problems"])
+
+
 def status_of(world: World, run: str) -> str:
     return next(row.status for row in world.read_ledger()[0] if row.id == run)
 
@@ -87,6 +91,7 @@ def test_everything_goes_on_and_nothing_is_doubled(world: World, step: int) -> N
     by_hand = run(world, "by-hand")
     wait_for(lambda: status_of(world, by_hand) == "COMPLETED", 2, "what is tied to no instant goes on within 2 s")
     wait_for(lambda: "clock_stepped" in world.tail(), 5, "the step is logged")
+    wait_for(lambda: clock_problem(world) == (step < 0), 5, "status says that jobs wait, and only if they do")
     wait_for(lambda: status_of(world, retried) == "COMPLETED", 30, "the retry does not wait for the hour")
     if step > 0:
         before = len(world.read_ledger()[0])
@@ -94,6 +99,7 @@ def test_everything_goes_on_and_nothing_is_doubled(world: World, step: int) -> N
     else:
         # No instant runs again: the job goes on with the first instant that has no entry.
         set_clock(world, 0)
+        wait_for(lambda: not clock_problem(world), 20, "status says that nothing waits any more")
         before = len(world.read_ledger()[0])
         wait_for(lambda: len(world.read_ledger()[0]) > before + 2, 10, "jobs run when time has caught up")
 
@@ -102,6 +108,8 @@ def test_everything_goes_on_and_nothing_is_doubled(world: World, step: int) -> N
     audit = json.loads(body)
     assert audit["clean"], audit
     runs, skips = world.read_ledger()
+    entries = json.loads(world.get("/v1/runs?limit=1000&skips=false")[1])["entries"]
+    assert all(0 <= one["duration_s"] < 60 for one in entries if one["status"] == "COMPLETED")
     covered = Counter(r.instant for r in runs if r.job == "every-second")
     covered.update(at for s in skips if s.job == "every-second" for at in range(s.first, s.last + 1))
     assert max(covered.values()) == 1
