@@ -43,8 +43,8 @@ class RunRequest:
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The run that a request made, or (`new` False) had made before. `begun`: it was started at once. Of one that waits
-    for nothing but a place: how many are `ahead` of it (counted up to a thousand), how many were `running` in its
-    queue, and about how many seconds it will `wait` (None: nobody can say)."""
+    for nothing but a place: how many are `ahead` of it (counted up to a thousand), and about how many seconds it will
+    `wait` (None: nobody can say)."""
 
     run: str
     job: str
@@ -54,7 +54,6 @@ class Accepted:
     waits_for: WaitsFor | None = None
     begun: bool = False
     ahead: int | None = None
-    running: int | None = None
     wait: float | None = None
 
 

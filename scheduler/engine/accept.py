@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from scheduler.core.commands import Accepted, IfBusy, RunRequest
 from scheduler.core.errors import NotFound, Refused, SchedulerError
 from scheduler.core.ids import short
 from scheduler.core.job import Configuration, Job
-from scheduler.core.model import NewRun, Run, Status, WaitsFor
+from scheduler.core.model import NewRun, Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.engine.new_run import new_run
 
@@ -30,10 +30,11 @@ def accept(
     requests: Sequence[RunRequest],
     now: datetime,
     no_job: Callable[[str], NotFound],
+    typical: Callable[[str], float | None] = lambda job: None,
 ) -> list[Answer]:
     """One answer per request, in their order; an error concerns that request alone. `no_job` is the error for a name
-    that no job has."""
-    group = _Group(tx, configuration, now)
+    that no job has; `typical` tells how many seconds runs of a job usually take (None: nobody knows)."""
+    group = _Group(tx, configuration, now, typical)
     group.look_up(requests)
     for number, request in enumerate(requests):
         job = configuration.jobs.get(request.job)
@@ -66,6 +67,7 @@ class _Group:
     tx: Transaction
     configuration: Configuration
     now: datetime
+    typical: Callable[[str], float | None]
     answers: dict[int, Answer] = field(default_factory=dict)
     known: dict[tuple[str, str], Run] = field(default_factory=dict)
     busy: dict[str, tuple[str, Status]] = field(default_factory=dict)
@@ -106,8 +108,11 @@ class _Group:
             if key is not None:
                 del self.by_key[job.name, key]
             raise
-        new = replace(
-            new_run(job, request.cause, self.now, key),
+        new = new_run(
+            job,
+            request.cause,
+            self.now,
+            key,
             payload=request.payload,
             has_payload=request.has_payload,
             note=request.reason,
@@ -144,13 +149,15 @@ class _Group:
         for number, one in zip(numbers, new, strict=True):
             if one.id not in placed:
                 continue
-            self.answers[number] = _accepted(one, placed[one.id])
+            ahead = wait = None
             if placed[one.id] is None:
                 pair = (one.queue, one.priority)
-                self.answers[number] = replace(
-                    _accepted(one, None), ahead=lines[pair].ahead + ready[pair], running=lines[pair].running
-                )
+                ahead = lines[pair].ahead + ready[pair]
+                wait = self._wait(one, ahead, lines[pair].running)
                 ready[pair] += 1
+            self.answers[number] = Accepted(
+                one.id, one.job, Status.PENDING, True, one.queue, placed[one.id], ahead=ahead, wait=wait
+            )
         self._yield_to_others([number for number in numbers if number not in self.answers])
 
     def _yield_to_others(self, numbers: list[int]) -> None:
@@ -165,6 +172,20 @@ class _Group:
             except Refused as error:
                 self.answers[number] = error
 
+    def _wait(self, new: NewRun, ahead: int, running: int) -> float | None:
+        """About how many seconds until its start, by what its queue allows and how long such runs usually are."""
+        queue = self.configuration.queues.get(new.queue)
+        by_rate = 0.0
+        if queue is not None and queue.rate is not None:
+            by_rate = max(0.0, (ahead + 1 - queue.burst) / queue.rate)
+        if queue is None or queue.concurrency is None:
+            return round(by_rate, 1)
+        turn = ahead + 1 - max(0, queue.concurrency - running)
+        if turn <= 0:
+            return round(by_rate, 1)
+        length = self.typical(new.job)
+        return None if length is None else round(max(by_rate, turn * length / queue.concurrency), 1)
+
     def finish(self) -> None:
         self.write()
         for number, first in self.again.items():
@@ -177,10 +198,6 @@ def _wants_to_be_alone(request: RunRequest) -> bool:
     if request.if_busy is IfBusy.REPLACE:
         return True
     return request.if_busy is IfBusy.REFUSE and not request.has_payload
-
-
-def _accepted(new: NewRun, waits_for: WaitsFor | None) -> Accepted:
-    return Accepted(new.id, new.job, Status.PENDING, new=True, queue=new.queue, waits_for=waits_for)
 
 
 def _known(known: Run, asked: RunRequest | NewRun) -> Accepted:
@@ -198,26 +215,3 @@ def _check_same(known: Run | NewRun, asked: RunRequest | NewRun) -> None:
 
 def _carried(one: Run | NewRun | RunRequest) -> str:
     return json.dumps([one.has_payload, one.payload], sort_keys=True)
-
-
-def wait_for(accepted: Accepted, configuration: Configuration, typical: Mapping[str, float | None]) -> float | None:
-    """About how many seconds a run that is ready waits for its start, by what its queue allows and how long runs of its
-    job usually are (`typical`: seconds). None: nobody can say."""
-    if accepted.ahead is None or accepted.running is None:
-        return None
-    queue = configuration.queues.get(accepted.queue)
-    waits = []
-    if queue is not None and queue.rate is not None:
-        waits.append(max(0.0, (accepted.ahead + 1 - queue.burst) / queue.rate))
-    if queue is None or queue.concurrency is None:
-        waits.append(0.0)
-    else:
-        turn = accepted.ahead + 1 - max(0, queue.concurrency - accepted.running)
-        length = typical.get(accepted.job)
-        if turn <= 0:
-            waits.append(0.0)
-        elif length is not None:
-            waits.append(turn * length / queue.concurrency)
-        else:
-            return None
-    return round(max(waits), 1)

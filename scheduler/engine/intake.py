@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -22,7 +23,7 @@ from scheduler.core.execution import Bus, Clock
 from scheduler.core.model import Run
 from scheduler.core.ports import Store
 from scheduler.core.requests import Claim
-from scheduler.engine.accept import Answer, accept, wait_for
+from scheduler.engine.accept import Answer, accept
 from scheduler.engine.fan_out import LoadFirst, check_loaded
 from scheduler.engine.in_force import InForce
 
@@ -174,10 +175,11 @@ class Intake:
                         hint="ask another node; `schedctl nodes` shows them",
                     )
                 configuration = self._in_force.current.configuration
-                answers = accept(tx, configuration, requests, now, self._no_job)
-                new = {one.job for one in answers if isinstance(one, Accepted) and one.new}
-                typical = {job: self._usual(tx.runs.typical, job) for job in new}
-                claim = self._claim() if new and live else None
+                usual = partial(self._usual, tx.runs.typical)
+                answers = accept(tx, configuration, requests, now, self._no_job, usual)
+                # A claim that finds no room would cost as much as all the rest.
+                room = any(isinstance(one, Accepted) and one.new and one.wait == 0 for one in answers)
+                claim = self._claim() if room and live else None
                 if claim is not None:
                     claimed = tx.runs.claim(replace(claim, skip_busy_queues=True), now)
         except BaseException:
@@ -188,7 +190,7 @@ class Intake:
             self._hand_over(claim, claimed)
         begun = {run.id for run in claimed}
         return [
-            _told(one, begun, wait_for(one, configuration, typical)) if isinstance(one, Accepted) else one
+            replace(one, begun=True, ahead=0) if isinstance(one, Accepted) and one.run in begun else one
             for one in answers
         ]
 
@@ -199,9 +201,3 @@ class Intake:
             length = look(job)
             self._typical[job] = (now, length)
         return length
-
-
-def _told(one: Accepted, begun: set[str], wait: float | None) -> Accepted:
-    if one.run in begun:
-        return replace(one, begun=True, ahead=0, wait=0.0)
-    return replace(one, wait=wait)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from scheduler.core.ids import new_id
 from scheduler.core.job import Job
 from scheduler.core.model import Cause, NewRun
 
 
-def new_run(job: Job, cause: Cause, now: datetime, key: str | None = None, instant: datetime | None = None) -> NewRun:
-    """`key` None: a run like no other, known by its id. `instant`: the occurrence that it is."""
+def new_run(
+    job: Job, cause: Cause, now: datetime, key: str | None = None, instant: datetime | None = None, **more: Any
+) -> NewRun:
+    """`key` None: a run like no other, known by its id. `instant`: the occurrence that it is. `more`: what else is
+    known of it (payload, note, author …)."""
     identity = new_id()
     return NewRun(
         id=identity,
@@ -22,4 +26,5 @@ def new_run(job: Job, cause: Cause, now: datetime, key: str | None = None, insta
         priority=job.priority,
         lock=job.lock,
         scheduled_for=instant,
+        **more,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, literal, select, update
+from sqlalchemy import bindparam, func, literal, select, update
 
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.ports import Line
@@ -13,16 +13,19 @@ from scheduler.store import tables as t
 from scheduler.store.queries import AHEAD
 from scheduler.store.session import Session
 
+_IN_QUEUE = t.runs.c.queue == bindparam("of")
+_READY = select(literal(1)).where(t.READY, _IN_QUEUE, t.runs.c.priority >= bindparam("least")).limit(AHEAD)
+_AHEAD = select(func.count()).select_from(_READY.subquery())
+_RUNNING = select(func.count()).where(t.IS_RUNNING, _IN_QUEUE)
+
 
 @dataclass(frozen=True, slots=True)
 class SqlQueues:
     session: Session
 
     def line(self, queue: str, priority: int) -> Line:
-        ready = select(literal(1)).where(t.READY, t.runs.c.queue == queue, t.runs.c.priority >= priority)
-        ahead = self.session.rows(select(func.count()).select_from(ready.limit(AHEAD).subquery())).scalar_one()
-        running = select(func.count()).where(t.IS_RUNNING, t.runs.c.queue == queue)
-        return Line(ahead, self.session.rows(running).scalar_one())
+        ahead = self.session.connection.execute(_AHEAD, {"of": queue, "least": priority}).scalar_one()
+        return Line(ahead, self.session.connection.execute(_RUNNING, {"of": queue}).scalar_one())
 
     def take(self, queue: str, now: datetime) -> float | None:
         row = self.session.rows(select(t.queues).where(t.queues.c.name == queue).with_for_update()).first()

@@ -30,6 +30,9 @@ RETRY_AFTER = "2"
 """Seconds after which it is worth asking again."""
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 class Answer(Response):
     """A JSON body. Text that no UTF-8 can carry (lone surrogates out of some program) is escaped, never an error."""
 
@@ -38,7 +41,7 @@ class Answer(Response):
     def render(self, content: Any) -> bytes:
         self.content = content
         try:
-            return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+            return _ENCODER.encode(content).encode()
         except UnicodeEncodeError:
             return json.dumps(content, separators=(",", ":")).encode()
 

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from scheduler.core.errors import NotFound
 from scheduler.web.answers import Malformed
@@ -26,11 +26,17 @@ async def read_body(request: Request, limit: int = BODY_LIMIT, types: tuple[str,
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
         size += len(part)
         if size > limit:
             raise _too_large(limit)
         parts.append(part)
+        more = message.get("more_body", False)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if size and kind and kind not in types:
         raise Malformed(f"the body is {ascii(kind[:60])[1:-1]}, not {types[0]}", status=415, hint=f"send {types[0]}")
@@ -40,7 +46,7 @@ async def read_body(request: Request, limit: int = BODY_LIMIT, types: tuple[str,
 def parse_json(raw: bytes) -> Any:
     """Strict JSON: UTF-8, finite numbers, no lone surrogates, at most DEPTH_LIMIT deep. Raises Malformed."""
     try:
-        value = json.loads(raw.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
+        value = _DECODER.decode(raw.decode("utf-8"))
         _check_depth(value)
         if b"\\u" in raw:
             json.dumps(value, ensure_ascii=False).encode()
@@ -91,3 +97,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"the number {text[:40]} is too large")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)

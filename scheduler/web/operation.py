@@ -11,7 +11,6 @@ from typing import Any, cast
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from scheduler.core.access import Access, Caller
 from scheduler.core.errors import InvalidInput
@@ -43,16 +42,14 @@ class Operation:
     repeated: bool = False
     media: str = "application/json"
 
-    @property
-    def route(self) -> Route:
-        return Route(self.path, self._serve, methods=[self.method])
-
-    async def _serve(self, request: Request) -> Response:
+    async def serve(self, request: Request) -> Response:
+        """The answer, or why this caller gets none. Raises SchedulerError."""
         caller = caller_of(request)
         refusal = self._refusal(caller)
         if refusal is not None:
             return refusal
-        self._check_query(request)
+        if request.scope["query_string"]:
+            self._check_query(request)
         answer = await self._call(request, caller)
         if (
             self.access is Access.FACTS
