@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from scheduler.cli.progress import progress_line
+from scheduler.cli.follow import PAUSE
+from scheduler.cli.progress import EVERY, progress_line
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import width
 from scheduler.core.requests import Report
 from tests.cli.terminal import Terminal
 from tests.faces import JOBS, Served
+from tests.until import until
 
 SCHEDCTL = [sys.executable, "-c", "from scheduler.cli.main import main; main()"]
 Typing = Callable[..., Terminal]
@@ -169,16 +171,30 @@ def test_a_run_that_is_waited_for_says_how_far_it_is(served: Served, typing: Typ
     assert "COMPLETED" in terminal.shown
 
 
+class Asked(dict[str, bytes]):
+    """What runs have printed, and how often somebody has asked."""
+
+    times = 0
+
+    def get(self, run: str, default: Any = None) -> Any:
+        self.times += 1
+        return super().get(run, default)
+
+
 def test_nothing_is_drawn_into_a_line_that_the_run_has_begun(served: Served, typing: Typing) -> None:
     served.schedctl("run-now", "ticket")
     served.rig.tick()
     (run,) = served.rig.runs("ticket")
-    served.faces.live[run.id] = b"half a line"
+    asked = served.faces.live = Asked({run.id: b"half a line"})
     terminal = typing("logs", "-f", "ticket")
     terminal.until("half a line")
+    enough = asked.times + round(2 * EVERY / PAUSE)
+    until(lambda: asked.times > enough)
+    asked[run.id] += b", and its end\n"
+    assert "half a line, and its end\n" in terminal.until("end")
+    terminal.until("running")
     terminal.interrupt()
     assert terminal.end() == 130
-    assert "running" not in terminal.shown.partition("half a line")[2]
 
 
 @pytest.mark.parametrize(

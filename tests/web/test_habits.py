@@ -73,7 +73,8 @@ def test_waits_between_attempts_are_no_work() -> None:
 
 
 def test_attempts_that_were_repeated_tell_nothing_of_the_timeout() -> None:
-    assert "timeout" not in advice(runs([3000.0] * 10, attempt=2))
+    assert advice(runs([3500.0] * 10), heartbeat=False) == {"timeout": "3h"}
+    assert advice(runs([3500.0] * 10, attempt=2), heartbeat=False) == {}
 
 
 def test_grace_is_compared_with_how_late_successes_come() -> None:
