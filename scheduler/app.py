@@ -307,7 +307,15 @@ class App:
     def _start(self, configuration: Configuration, lock: StateLock) -> None:
         patient = self._patience.until_done
         inherited = patient(lambda: succeed(self._store, lock, self._records, configuration, self._owner.cgroup))
-        patient(lambda: self._reloader.start(configuration, author="start", node=self._node))
+        patient(
+            lambda: self._reloader.start(
+                configuration,
+                author="start",
+                node=self._node,
+                gone=inherited.nodes,
+                after_restore=self._settings.after_restore,
+            )
+        )
         now = patient(self._store.now)
         boottime = self._clock.boottime()
         patient(

@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import version
 
 from scheduler.core.errors import InvalidInput, SchedulerError, StartError
-from scheduler.settings import SETTINGS, load_settings
+from scheduler.settings import AFTER_RESTORE, SETTINGS, load_settings
 from scheduler.streams import open_missing_streams, tell
 
 EX_CONFIG = 78
@@ -20,7 +20,7 @@ def parser() -> argparse.ArgumentParser:
     described = argparse.ArgumentParser(
         prog="schedulerd",
         description="The cron daemon. It runs in the foreground; talk to it with schedctl.",
-        epilog="Each flag is also an environment variable: --state-dir is SCHEDULER_STATE_DIR.",
+        epilog="Each flag with a value is also an environment variable: --state-dir is SCHEDULER_STATE_DIR.",
     )
     described.add_argument("--version", action="version", version=f"schedulerd {version('schedulerd')}")
     for setting in SETTINGS:
@@ -33,6 +33,13 @@ def parser() -> argparse.ArgumentParser:
             metavar=setting.name,
             help=(setting.help + default).replace("%", "%%"),
         )
+    described.add_argument(
+        "--after-restore",
+        dest=AFTER_RESTORE,
+        action="store_const",
+        const="on",
+        help="the database was restored from a backup: record what was due since then as missed instead of running it",
+    )
     return described
 
 

@@ -40,6 +40,8 @@ SETTINGS = (
     Setting("LOG_FORMAT", "auto", "auto | console | json"),
 )
 
+AFTER_RESTORE = "AFTER_RESTORE"
+
 _SECRET = frozenset(setting.name for setting in SETTINGS if setting.secret)
 
 
@@ -57,6 +59,8 @@ class Settings:
     queues: tuple[str, ...] | None
     drain_timeout: timedelta
     log_format: str
+    after_restore: bool
+    """Only a flag: it is meant for one start, and an environment stays."""
 
 
 def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
@@ -98,6 +102,7 @@ def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         queues=tuple(part.strip() for part in values["QUEUES"].split(",") if part.strip()) or None,
         drain_timeout=parsed("DRAIN_TIMEOUT", parse_duration, timedelta(minutes=5)),
         log_format=parsed("LOG_FORMAT", _log_format, "auto"),
+        after_restore=flags.get(AFTER_RESTORE) is not None,
     )
     if problems:
         raise StartError("settings cannot be used:\n  " + "\n  ".join(problems))

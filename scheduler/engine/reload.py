@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 
 import structlog
 
 from scheduler.core.commands import Reloaded
-from scheduler.core.errors import InvalidInput, Refused, SchedulerError
+from scheduler.core.errors import InvalidInput, Refused, SchedulerError, StartError
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration
 from scheduler.core.model import Generation
@@ -19,6 +19,7 @@ from scheduler.core.ports import Store, Transaction
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.line import Line
+from scheduler.engine.restored import write_off
 from scheduler.engine.swap import compare, swap
 
 log = structlog.get_logger("engine")
@@ -73,13 +74,25 @@ class Reloader:
             (drop_pending, if_hash), lambda: self._put(author, drop_pending=drop_pending, if_hash=if_hash)
         )
 
-    def start(self, file: Configuration, *, author: str, node: str) -> Reloaded:
+    def start(
+        self,
+        file: Configuration,
+        *,
+        author: str,
+        node: str,
+        gone: Collection[str] = (),
+        after_restore: bool = False,
+    ) -> Reloaded:
         """At start: puts the file in force, unless other nodes live and it would remove jobs or is an older one; then
-        this node follows what is in force, or stands aside until it can load that."""
-        now = self._store.now()
+        this node follows what is in force, or stands aside until it can load that. `gone`: nodes that this one succeeds
+        and that cannot live any more, however young their last beat is. `after_restore`: what is owed is written off
+        first; StartError if other nodes live."""
+        now, known = self._store.now(), {node, *gone}
         with self._store.begin() as tx:
             newest = tx.generations.newest(lock=True)
-            reason = self._not_taken(tx, newest, file, node, now)
+            if after_restore:
+                self._write_off(tx, newest, known, now)
+            reason = self._not_taken(tx, newest, file, known, now)
             if reason is None:
                 reloaded = self._apply(tx, newest, file, now, author, drop_pending=True)
         if reason is None:
@@ -179,9 +192,9 @@ class Reloader:
         return reloaded
 
     def _not_taken(
-        self, tx: Transaction, newest: Generation | None, file: Configuration, node: str, now: datetime
+        self, tx: Transaction, newest: Generation | None, file: Configuration, known: Collection[str], now: datetime
     ) -> str | None:
-        if newest is None or newest.hash == file.hash or not self._others_live(tx, node, now):
+        if newest is None or newest.hash == file.hash or not self._others_live(tx, known, now):
             return None
         removed = compare(tx.jobs.states(), file).removed
         if removed:
@@ -189,6 +202,15 @@ class Reloader:
         if tx.generations.find(file.hash) is not None:
             return "other nodes live, and the file is older than what is in force"
         return None
+
+    def _write_off(self, tx: Transaction, newest: Generation | None, known: Collection[str], now: datetime) -> None:
+        if self._others_live(tx, known, now):
+            raise StartError(
+                "--after-restore is for the first daemon on a restored database, and other nodes live on this one",
+                hint="start without it, or stop them first",
+            )
+        count = write_off(tx, self._readable(newest), now)
+        log.warning("owed_instants_written_off", count=count, remedy="`schedctl run-now JOB` runs what did not run")
 
     @staticmethod
     def _differs(tx: Transaction, newest: Generation, file: Configuration) -> bool:
@@ -236,9 +258,9 @@ class Reloader:
         return Reloaded(True, generation.id, generation.hash, unchanged=len(configuration.jobs))
 
     @staticmethod
-    def _others_live(tx: Transaction, node: str, now: datetime) -> bool:
+    def _others_live(tx: Transaction, known: Collection[str], now: datetime) -> bool:
         return any(
-            other.id != node
+            other.id not in known
             and other.state in ("live", "stopping")
             and other.beat_at is not None
             and now - other.beat_at < LIVE_WITHIN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -94,7 +94,7 @@ def swap(
     _refuse_to_drop(tx, difference.removed, drop_pending=drop_pending)
 
     if not renewed:
-        _plan_under_old(tx, old, states, now)
+        plan_owed(tx, old, states, now)
         states = tx.jobs.states(states)
     near = tx.jobs.versions(now)
     versions = {v.job: v for v in near if v.valid_to is None}
@@ -122,11 +122,17 @@ def _refuse_to_drop(tx: Transaction, removed: Collection[str], *, drop_pending: 
         )
 
 
-def _plan_under_old(tx: Transaction, old: Configuration | None, states: Mapping[str, JobState], now: datetime) -> None:
-    """Everything owed up to the swap is judged as the old definitions say."""
+def plan_owed(
+    tx: Transaction,
+    old: Configuration | None,
+    states: Mapping[str, JobState],
+    now: datetime,
+    judge: Callable[[Job, Due, datetime], Plan] = plan,
+) -> list[tuple[Due, Plan]]:
+    """Everything that these jobs owe up to `now` is judged as their definitions in `old` say, and written."""
     owed = [s for s in states.values() if s.next_due_at is not None and s.next_due_at <= now]
     if not owed:
-        return
+        return []
     since = min(s.next_due_at for s in owed if s.next_due_at is not None)
     contexts = tx.jobs.context([s.name for s in owed], since)
     old_jobs = dict(old.jobs) if old is not None else {}
@@ -137,12 +143,13 @@ def _plan_under_old(tx: Transaction, old: Configuration | None, states: Mapping[
         try:
             if name not in old_jobs:
                 old_jobs[name] = _stand_in(name, versions[name])
-            planned.append((due, plan(old_jobs[name], due, now)))
+            planned.append((due, judge(old_jobs[name], due, now)))
         except Exception:
             # A job whose planning fails is one that had raised an alarm; audit will name what it owes.
             log.exception("owed_instants_not_judged", job_name=name)
     known = Configuration("", {}, old_jobs, {})
     apply_plans(tx, known, planned, now)
+    return planned
 
 
 def _stand_in(name: str, version: ScheduleVersion) -> Job:

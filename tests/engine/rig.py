@@ -133,7 +133,7 @@ class Rig:
     def start(self) -> None:
         """As a daemon starts: the file in force, then the node known, then what its predecessor held recovered."""
         former = predecessors(self.store, None)
-        self.reloader.start(self.load(), author="start", node=self.node)
+        self.reloader.start(self.load(), author="start", node=self.node, gone=former)
         now, boottime = self.store.now(), self.clock.boottime()
         recover(self.store, self.in_force, self.bus, self.attempts, list(former), {}, now, boottime)
         self.register()

@@ -233,3 +233,12 @@ def test_the_same_file_is_no_new_generation(store: SqlStore) -> None:
     assert (done.applied, done.generation, done.unchanged) == (True, 1, 1)
     assert rig.reload(jobs({"a": MINUTELY, "b": {}})).generation == 2
     assert rig.reload(jobs({"a": MINUTELY})).generation == 3
+
+
+def test_a_daemon_that_was_killed_a_moment_ago_does_not_keep_the_next_one_from_its_file(sqlite: SqlStore) -> None:
+    """Its beat is young; but whoever holds the lock of the database knows that it is gone."""
+    rig = Rig(sqlite, jobs({"a": MINUTELY, "b": MINUTELY}))
+    rig.tick(seconds=5)
+    again = Rig(rig.store._store, jobs({"a": MINUTELY}), rig.clock)
+    assert list(again.in_force.current.configuration.jobs) == ["a"]
+    assert again.reloader.not_taken is None
