@@ -299,6 +299,7 @@ class App:
             live_output=self._live_output,
             remarks=self._health.remarks,
             holdup=self._health.holdup,
+            served=self._metrics.served,
             address=lambda: self._doors.address,
         )
 

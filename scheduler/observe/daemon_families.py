@@ -17,6 +17,7 @@ from scheduler.observe.tally import Tally
 
 INVARIANTS = ("overdue", "orphan", "unserved_queue", "stuck_queue", "generations")
 PROBLEMS = ("clock", "configuration", "database", "disk", "leaving", "loops", "supervisor")
+HTTP_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 START_DELAY_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
 
@@ -71,6 +72,7 @@ def daemon_families(
     yield _gauge("schedctl_database_up", "Whether the database answered the last look (1) or not (0).", (), {(): up})
     yield from _loops(around)
     yield from _own(around)
+    yield from _http(tally)
     yield from _configuration(tally, configuration)
     if gauges is not None:
         yield from _ledger(gauges, now)
@@ -162,6 +164,25 @@ def _own(around: Surroundings) -> Iterator[Metric]:
         (),
         {(): own.clock_offset},
     )
+
+
+def _http(tally: Tally) -> Iterator[Metric]:
+    counts = tally.counts("http_requests")
+    family = CounterMetricFamily(
+        "schedctl_http_requests", "Answers of the API, by declared path.", labels=["route", "method", "code"]
+    )
+    for labels, count in counts.items():
+        family.add_metric(list(labels), count)
+    yield family
+    durations = HistogramMetricFamily(
+        "schedctl_http_request_duration_seconds",
+        "How long answers of the API took to make; long polls wait on purpose.",
+        labels=["route"],
+    )
+    for route in sorted({labels[0] for labels in counts}):
+        buckets, total = tally.histogram("http_seconds", HTTP_BOUNDS, (route,))
+        durations.add_metric([route], buckets, total)
+    yield durations
 
 
 def _configuration(tally: Tally, configuration: Configuration | None) -> Iterator[Metric]:

@@ -21,6 +21,7 @@ from scheduler.core.job import Configuration
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.queries import Gauges, Readable
 from scheduler.observe.daemon_families import (
+    HTTP_BOUNDS,
     START_DELAY_BOUNDS,
     OwnState,
     Surroundings,
@@ -121,6 +122,11 @@ class Metrics:
                 jobs = configuration.jobs if configuration is not None else {}
                 yield from self._jobs.families(gauges, jobs, vouch=not blind, monotonic=self._monotonic())
         yield from daemon_families(self._surroundings, self._tally, gauges, configuration, now, up=self._database_up)
+
+    def served(self, route: str, method: str, status: int, seconds: float) -> None:
+        """An answer of the API; `route` is a declared path, never one that somebody sent."""
+        self._tally.add("http_requests", (route, method, str(status)))
+        self._tally.observe("http_seconds", HTTP_BOUNDS, seconds, (route,))
 
     def _hear(self, notice: Notice) -> None:
         job = notice.fields.get("job")

@@ -30,7 +30,7 @@ OPERATIONS: Sequence[Operation] = (
 
 def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
     """The HTTP face of one daemon. `trusted`: callers were let in by the socket's mode and may do everything."""
-    app = Router(OPERATIONS, _way_back)
+    app = Router(OPERATIONS, _way_back, backend.served)
     app.state.backend = backend
     app.state.watch = RunWatch(backend.bus)
     app.state.porter = Porter(backend.commands)

@@ -16,6 +16,8 @@ from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
 from scheduler.core.remark import Remark
 
+Served = Callable[[str, str, int, float], None]
+"""Hears of each answer: the operation's path as it was declared (`other`: there is none), method, status, seconds."""
 Check = Callable[[], str | None]
 """Why that part is not ready, None if it is. Must answer at once: it is called in the server's thread."""
 
@@ -25,6 +27,10 @@ def _nothing_live(run: str, attempt: int) -> Output | None:
 
 
 def _nothing() -> str | None:
+    return None
+
+
+def _not_counted(route: str, method: str, status: int, seconds: float) -> None:
     return None
 
 
@@ -48,6 +54,7 @@ class Backend:
     remarks: Callable[[], list[Remark]] = list
     holdup: Callable[[], str | None] = _nothing
     address: Callable[[], str | None] = _nothing
+    served: Served = _not_counted
 
     def job(self, name: str) -> Job | None:
         """The definition in force on this node."""

@@ -6,6 +6,7 @@ where thousands of runs a second are asked for, that is a third of the work.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -17,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from scheduler.core.errors import SchedulerError
 from scheduler.web.answers import Malformed, Problem, problem_of
+from scheduler.web.backend import Served
 from scheduler.web.operation import Operation
 
 _Methods = dict[str, Operation]
@@ -25,10 +27,11 @@ _Methods = dict[str, Operation]
 class Router:
     """An ASGI app of these operations. `state` is what they find as `request.app.state`."""
 
-    def __init__(self, operations: Iterable[Operation], fallback: Callable[[str], str]) -> None:
-        """`fallback`: the hint for a path that leads nowhere."""
+    def __init__(self, operations: Iterable[Operation], fallback: Callable[[str], str], served: Served) -> None:
+        """`fallback`: the hint for a path that leads nowhere; `served` hears of each answer, once it is known."""
         self.state = State()
         self._fallback = fallback
+        self._served = served
         self._plain: dict[str, _Methods] = {}
         self._patterns: dict[int, list[tuple[Sequence[str], _Methods]]] = {}
         for operation in operations:
@@ -60,14 +63,23 @@ class Router:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
         request = Request(scope, receive)
+        begun = time.perf_counter()
         try:
             response = await self._answer(scope, request)
         except Exception as error:
             response = problem_for(error)
+            self._tell(scope, response, begun)
             if response.status_code == 500:
                 await response(scope, receive, send)
                 raise  # Whoever is around this one writes it down.
+        else:
+            self._tell(scope, response, begun)
         await response(scope, receive, send)
+
+    def _tell(self, scope: Scope, response: Response, begun: float) -> None:
+        operation: Operation | None = scope.get("route")
+        route, method = ("other", "other") if operation is None else (operation.path, operation.method)
+        self._served(route, method, response.status_code, time.perf_counter() - begun)
 
     async def _answer(self, scope: Scope, request: Request) -> Response:
         path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")

@@ -410,3 +410,14 @@ def test_with_very_many_jobs_there_are_no_histograms_of_each(
     names = {name for name, _ in watched.page()}
     assert ("schedctl_job_duration_seconds_count" in names) == there
     assert "schedctl_job_last_duration_seconds" in names
+
+
+def test_answers_of_the_api_are_counted_by_declared_path(watched: Watched) -> None:
+    watched.metrics.served("/v1/jobs/{name}", "GET", 200, 0.02)
+    watched.metrics.served("/v1/jobs/{name}", "GET", 404, 0.2)
+    watched.metrics.served("other", "other", 404, 0.001)
+    page = watched.page()
+    assert of(page, "schedctl_http_requests_total", route="/v1/jobs/{name}", method="GET", code="404") == 1
+    assert of(page, "schedctl_http_requests_total", route="other", method="other", code="404") == 1
+    assert of(page, "schedctl_http_request_duration_seconds_count", route="/v1/jobs/{name}") == 2
+    assert of(page, "schedctl_http_request_duration_seconds_bucket", route="/v1/jobs/{name}", le="0.025") == 1

@@ -114,3 +114,32 @@ def test_a_check_that_a_remark_is_about_is_not_told_twice(acting: Client, faces:
     status = acting.get("/v1/status").json()
     assert [one["what"] for one in status["problems"]] == ["disk is full (worker waits for it)"]
     assert status["checks"]["database"] == "the database does not answer: disk is full"
+
+
+def test_every_answer_is_heard_of_by_its_declared_path(faces: Faces) -> None:
+    heard: list[tuple[str, str, int]] = []
+
+    def served(route: str, method: str, status: int, seconds: float) -> None:
+        assert 0 <= seconds < 60
+        heard.append((route, method, status))
+
+    def broken() -> bytes:
+        raise ValueError("oops")
+
+    with client_of(faces.with_backend(served=served, metrics=broken)) as client:
+        client.get("/v1/jobs/report")
+        client.request("HEAD", "/v1/jobs/report")
+        client.get("/v1/jobs/nobody")
+        client.get("/v1/jobs/report?nonsense=1")
+        client.get("/../etc/passwd")
+        client.request("DELETE", "/v1/jobs/report")
+        assert client.get("/metrics").status_code == 500
+    assert heard == [
+        ("/v1/jobs/{name}", "GET", 200),
+        ("/v1/jobs/{name}", "GET", 200),
+        ("/v1/jobs/{name}", "GET", 404),
+        ("/v1/jobs/{name}", "GET", 422),
+        ("other", "other", 404),
+        ("other", "other", 405),
+        ("/metrics", "GET", 500),
+    ]
