@@ -56,7 +56,7 @@ def _known(
         run = by_id.get(exited.run)
         if run is None:
             continue
-        job = configuration.jobs.get(run.job) or Job(run.job, {}, "", Action("", {}))
+        job = configuration.jobs.get(run.job) or Job(run.job, "{}", "", Action("", {}))
         result = records.of(run.id, exited.attempt).finish()
         ended = child_exit(exited if same_boot else _rebased(exited))
         known[run.id, exited.attempt] = of_exit(ended, job, result, {})

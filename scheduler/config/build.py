@@ -20,10 +20,11 @@ from scheduler.config.problem import Path
 from scheduler.config.refusal import shown
 from scheduler.config.timing import Timing
 from scheduler.config.translate import complaints
-from scheduler.config.written import action_of, definition_of, fingerprint_of
+from scheduler.config.written import action_of, canonical, definition_of, fingerprint_of
 from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Secret, Watch, lock_key
 from scheduler.core.model import Status
 
+_PLAIN = Child()
 _BACKSTOP = timedelta(hours=24)
 _WINDOWS = {"latest": timedelta(days=7), "all": timedelta(hours=24), "none": timedelta(days=7)}
 
@@ -124,7 +125,7 @@ class Builder:
         after = model.after
         job = Job(
             name=self._name,
-            definition={},
+            definition_text="",
             fingerprint="",
             action=action,
             description=model.description,
@@ -148,14 +149,7 @@ class Builder:
             keep=model.keep,
             keep_output=model.keep_output,
             log_limit=model.log_limit,
-            child=Child(
-                env=model.env,
-                secrets={name: one.noun() for name, one in model.secrets.items()},
-                workdir=model.workdir,
-                user=model.user,
-                limits=Limits() if model.limits is None else model.limits.noun(),
-                stdin=model.stdin,
-            ),
+            child=_child(model),
             watch=Watch(
                 heartbeat=model.heartbeat,
                 grace=model.grace,
@@ -166,8 +160,8 @@ class Builder:
                 tags=model.tags,
             ),
         )
-        definition = definition_of(job, model, written)
-        return replace(job, definition=definition, fingerprint=fingerprint_of(definition))
+        text = canonical(definition_of(job, model, written))
+        return replace(job, definition_text=text, fingerprint=fingerprint_of(text))
 
     def _note_secrets(self, model: JobModel, options: Options | None) -> None:
         found: dict[Path, Secret] = {("secrets", name): one.noun() for name, one in model.secrets.items()}
@@ -221,3 +215,15 @@ def check_name(bundle: Bundle, section: str, name: str) -> bool:
         bundle.complain((section, name), f"{shown(name)} is not a good name", NAME_RULE, key=True)
         return False
     return True
+
+
+def _child(model: JobModel) -> Child:
+    made = Child(
+        env=model.env,
+        secrets={name: one.noun() for name, one in model.secrets.items()},
+        workdir=model.workdir,
+        user=model.user,
+        limits=Limits() if model.limits is None else model.limits.noun(),
+        stdin=model.stdin,
+    )
+    return _PLAIN if made == _PLAIN else made  # Most jobs say nothing: thousands of them share one.

@@ -99,9 +99,9 @@ def canonical(value: Any) -> str:
     return _encoder.encode(value)
 
 
-def fingerprint_of(definition: Mapping[str, Json]) -> str:
+def fingerprint_of(definition_text: str) -> str:
     """64 hexadecimal digits."""
-    return hashlib.sha256(canonical(definition).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(definition_text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def size_text(size: int) -> str:

@@ -5,6 +5,7 @@ Instants are aware datetimes in UTC, durations are timedeltas.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -128,12 +129,13 @@ class Watch:
 class Job:
     """One entry of jobs.yaml with all defaults applied.
 
-    `definition` is its canonical JSON form (no secrets in it) and `fingerprint` a hash of that: two jobs with
-    one fingerprint behave alike. `lock` is the key of the lock it needs, None when it may overlap itself.
+    `definition_text` is its canonical JSON form (no secrets in it) and `fingerprint` a hash of that: two jobs with
+    one fingerprint behave alike; it is kept as text because thousands of them lie there unread. `lock` is the key
+    of the lock it needs, None when it may overlap itself.
     """
 
     name: str
-    definition: Mapping[str, Json]
+    definition_text: str
     fingerprint: str
     action: Action
     description: str = ""
@@ -159,6 +161,12 @@ class Job:
     log_limit: int = 1 << 20
     child: Child = Child()
     watch: Watch = Watch()
+
+    @property
+    def definition(self) -> Mapping[str, Json]:
+        """`definition_text`, read anew at each call."""
+        found: Mapping[str, Json] = json.loads(self.definition_text)
+        return found
 
 
 def lock_key(job: str, overlap: Overlap, shared: str | None) -> str | None:

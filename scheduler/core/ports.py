@@ -104,8 +104,8 @@ class Jobs(Protocol):
         """The earliest `next_due_at`: when the planner must look again."""
         ...
 
-    def put(self, states: Iterable[tuple[JobState, Mapping[str, Json]]]) -> None:
-        """Inserts or replaces job rows; the mapping is the job's definition."""
+    def put(self, states: Iterable[tuple[JobState, str]]) -> None:
+        """Inserts or replaces job rows; the text is the job's definition as JSON."""
         ...
 
     def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:

@@ -59,7 +59,7 @@ def _stand_in(name: str, definition: Mapping[str, Json]) -> Job:
     lock = lock_key(name, Overlap(definition["overlap"]), definition.get("lock"))
     return Job(
         name,
-        {},
+        "{}",
         "",
         Action("", {}),
         after=after,

@@ -154,7 +154,7 @@ def plan_owed(
 
 def _stand_in(name: str, version: ScheduleVersion) -> Job:
     """For a definition that this release cannot read: its schedule is known, so what it owes is recorded as missed."""
-    return Job(name, {}, "", Action("", {}), schedule=schedule_of(version.spec), catch_up=CatchUp.NONE)
+    return Job(name, "{}", "", Action("", {}), schedule=schedule_of(version.spec), catch_up=CatchUp.NONE)
 
 
 def _boundary(version: ScheduleVersion | None, state: JobState | None, now: datetime) -> datetime:
@@ -185,7 +185,7 @@ def _close(
         occurrences, payloads = tx.runs.drop_pending(name, now)
         if payloads or occurrences:
             log.warning("job_removed_with_waiting_runs", job_name=name, canceled=occurrences, dead_letters=payloads)
-        definition = old.jobs[name].definition if old is not None and name in old.jobs else {}
+        definition = old.jobs[name].definition_text if old is not None and name in old.jobs else "{}"
         gone = replace(
             states[name],
             generation=generation,
@@ -210,7 +210,7 @@ def _open(
 ) -> None:
     """Writes new and changed jobs; a schedule that changed gets a new version, one that did not keeps its own. `ended`:
     when former versions ended that, by a clock that was set back, end only later: no two rule at once."""
-    rows: list[tuple[JobState, Mapping[str, object]]] = []
+    rows: list[tuple[JobState, str]] = []
     closing: dict[datetime, list[str]] = {}
     opening: list[ScheduleVersion] = []
     for job in jobs:
@@ -229,7 +229,7 @@ def _open(
             next_due = job.schedule.after(start) if job.schedule is not None and job.enabled else None
             missed = before is not None and before.deadline_at is not None and before.deadline_at <= now
             settled = settled if missed else now
-        rows.append((_state(job, before, generation, next_due, settled, now), job.definition))
+        rows.append((_state(job, before, generation, next_due, settled, now), job.definition_text))
     for start, names in closing.items():
         tx.jobs.close_versions(names, start)
     tx.jobs.open_versions(opening)

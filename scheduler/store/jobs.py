@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.pauses import pauses_of, put_pauses, resume
 from scheduler.store.rows import STATE, state_of, version_of
-from scheduler.store.session import Session
+from scheduler.store.session import Session, chunks
 from scheduler.store.unfinished import unfinished_of
 
 PRESENT = t.jobs.c.removed_at.is_(None)
@@ -81,21 +82,21 @@ class SqlJobs:
         instant: datetime | None = self.session.rows(query).scalar()
         return instant
 
-    def put(self, states: Iterable[tuple[JobState, Mapping[str, Json]]]) -> None:
-        """Inserts or replaces job rows; the mapping is the job's definition."""
-        rows = [
-            {**{column.name: getattr(state, column.name) for column in STATE}, "definition": dict(definition)}
-            for state, definition in sorted(states, key=lambda pair: pair[0].name)
-        ]
-        self.session.lock_jobs((str(row["name"]) for row in rows), change=True)
+    def put(self, states: Iterable[tuple[JobState, str]]) -> None:
+        """Inserts or replaces job rows; the text is the job's definition as JSON."""
+        ordered = sorted(states, key=lambda pair: pair[0].name)
+        self.session.lock_jobs((state.name for state, _ in ordered), change=True)
         statement = self.session.insert(t.jobs)
         columns = [*(column.name for column in STATE[1:]), "definition"]
-        self.session.write(
-            statement.on_conflict_do_update(
-                index_elements=["name"], set_={name: statement.excluded[name] for name in columns}
-            ),
-            rows,
+        upsert = statement.on_conflict_do_update(
+            index_elements=["name"], set_={name: statement.excluded[name] for name in columns}
         )
+        for chunk in chunks(ordered, 500):  # Rows take more room than what they are made of.
+            rows = [
+                {**{column.name: getattr(state, column.name) for column in STATE}, "definition": json.loads(text)}
+                for state, text in chunk
+            ]
+            self.session.write(upsert, rows)
 
     def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:
         """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""

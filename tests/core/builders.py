@@ -24,7 +24,7 @@ def at(text: str) -> datetime:
 def job(expressions: str | Sequence[str] | None = "* * * * *", zone: str = "UTC", **keys: Any) -> Job:
     texts = (expressions,) if isinstance(expressions, str) else expressions
     schedule = Schedule(tuple(texts), zone) if texts is not None else None
-    return Job("job", {}, "", Action("command", {}), schedule=schedule, lock="job:job", **keys)
+    return Job("job", "{}", "", Action("command", {}), schedule=schedule, lock="job:job", **keys)
 
 
 def fixed(start: datetime, end: datetime, reason: str = "fixed") -> Blackout:

@@ -167,7 +167,7 @@ def test_an_instant_that_somebody_wrote_first_changes_nothing(store: SqlStore) -
     rig.finish()
     with rig.store.begin() as tx:
         state = tx.jobs.states(["a"])["a"]
-        tx.jobs.put([(replace(state, next_due_at=at(8, 1)), {})])
+        tx.jobs.put([(replace(state, next_due_at=at(8, 1)), "{}")])
     rig.tick(minutes=1)
     assert instants(rig.runs("a")) == instants(rig.runs("b")) == [at(8, 1), at(8, 2)]
     assert rig.named("job.disabled") == []

@@ -128,7 +128,7 @@ def test_a_job_that_comes_back_starts_anew(store: SqlStore) -> None:
     rig.finish()
     with rig.store.begin() as tx:
         state = tx.jobs.states(["a"])["a"]
-        tx.jobs.put([(swap.replace(state, pruned_before=at(8, 1)), {})])
+        tx.jobs.put([(swap.replace(state, pruned_before=at(8, 1)), "{}")])
     rig.reload(jobs())
     rig.turn(hours=1)
     rig.reload(jobs({"a": {**MINUTELY, "catch_up": "all"}}))

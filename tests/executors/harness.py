@@ -87,7 +87,7 @@ class Bench:
         changes.setdefault("kill_after", timedelta(seconds=5))
         return Job(
             name=changes.pop("name", "example"),
-            definition={"timezone": "Asia/Shanghai"},
+            definition_text='{"timezone": "Asia/Shanghai"}',
             fingerprint="f",
             action=Action(kind, options),
             child=Child(**child, limits=limits),

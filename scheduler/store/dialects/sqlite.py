@@ -103,7 +103,7 @@ class SqliteDatabase:
             cached_statements=512,
         )
         try:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-16000"):
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-4000"):
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:
             connection.close()

@@ -1,0 +1,18 @@
+"""Memory that is no longer needed goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from contextlib import suppress
+
+
+def give_back() -> None:
+    """After a large piece of work: drops its garbage, and returns free pages to the system, which the allocator of
+    glibc keeps otherwise. What is left is set aside: it will live long, and later collections need not look at it.
+    Costs about 10 ms per 1,000 jobs that are loaded."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    with suppress(OSError, AttributeError):  # Another C library, which has no such call.
+        ctypes.CDLL(None).malloc_trim(0)
