@@ -47,6 +47,7 @@ from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 from scheduler.executors.registry import create_executors
 from scheduler.files import JobsFile
+from scheduler.memory import give_back
 from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.logs import LogCounts, configure_logs, log_notices
 from scheduler.observe.metrics import Metrics
@@ -96,6 +97,7 @@ class App:
         settings = self._settings
         configure_logs(settings.log_format, counts=self._log_counts)
         log_notices(self._bus)
+        self._bus.subscribe(_tidy)
         self._service.start()
         self._service.stage("Reading the jobs file")
         configuration = self._file.load()
@@ -434,6 +436,11 @@ class App:
     def _refresh_metrics(self, now: object) -> int:
         self._metrics.refresh(self._store, self._store.now())
         return 0
+
+
+def _tidy(notice: Notice) -> None:
+    if notice.name in ("config.loaded", "node.started"):
+        give_back()
 
 
 def _listener_failed(notice: Notice, error: Exception) -> None:
