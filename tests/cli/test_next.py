@@ -189,7 +189,12 @@ def test_bad_usage_is_exit_2(schedctl: Typist, arguments: tuple[str, ...]) -> No
 FIELD = st.text("0123456789*/,-LHW#?MONFRIjan ", max_size=6)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    database=None,
+)
 @given(
     cron=st.lists(FIELD, min_size=4, max_size=7).map(" ".join) | st.text(max_size=30),
     start=st.datetimes(datetime(1901, 1, 1), datetime(8000, 1, 1)).map(lambda one: one.isoformat() + "Z"),

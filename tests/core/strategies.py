@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.offsets import instant_of, start_of_year, transitions
 from scheduler.core.zone import zone_names, zone_of
 
-settings.register_profile("core", derandomize=True, deadline=None, max_examples=150, database=None)
+# A busy machine makes the generation of data slow, which is no finding.
+settings.register_profile(
+    "core",
+    derandomize=True,
+    deadline=None,
+    max_examples=150,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 CORE = settings.get_profile("core")
 
 ZONES = sorted(zone_names())

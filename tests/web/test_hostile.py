@@ -28,7 +28,10 @@ POSTS = (
 )
 GETS = ("/v1/jobs", "/v1/jobs/ticket", "/v1/runs", "/v1/runs/ticket", "/v1/next", "/v1/audit", "/v1/dead-letters")
 LONG = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    database=None,
 )
 
 MALFORMED = [
