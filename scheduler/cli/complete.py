@@ -37,8 +37,7 @@ def complete_run(context: click.Context, parameter: click.Parameter, incomplete:
 
 def _ask(context: click.Context, path: str, query: dict[str, Any]) -> dict[str, Any]:
     surface = context.find_object(Surface) or Surface()
-    daemon = Daemon(surface.socket, surface.environ)
     try:
-        return dict(daemon.get(path, query, timeout=PATIENCE))
+        return dict(Daemon(surface.socket, surface.environ).get(path, query, timeout=PATIENCE))
     except SchedulerError:
         return {}

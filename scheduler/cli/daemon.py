@@ -1,28 +1,19 @@
-"""The daemon as schedctl sees it: HTTP over its Unix socket."""
+"""The daemon as schedctl sees it: JSON over HTTP."""
 
 from __future__ import annotations
 
-import errno
 import http.client
 import json
-import os
-import socket
-import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from scheduler.cli.dial import dial
 from scheduler.cli.text import visible
 from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, Unavailable
 
-SOCKET_NAME = "schedctl.sock"
 TIMEOUT = 30.0
 """Seconds without an answer after which the daemon counts as hung."""
-SERVER = "schedulerd"
-"""What a daemon's answers say about who gives them."""
-LONGEST_PATH = 107
-"""Bytes that the kernel takes as the path of a Unix socket (unix(7))."""
 
 
 class Daemon:
@@ -32,10 +23,8 @@ class Daemon:
     `clean`: texts in the answers have no character that a terminal would act upon."""
 
     def __init__(self, socket_path: str | None, environ: Mapping[str, str], *, clean: bool = False) -> None:
-        self._given = socket_path
-        self._environ = environ
+        self._line = dial(socket_path, environ)
         self._clean = clean
-        self._found: str | None = None
 
     def get(self, path: str, query: Mapping[str, Any] | None = None, *, timeout: float = TIMEOUT) -> Any:
         return self._json("GET", path + query_string(query), None, {}, timeout)
@@ -68,23 +57,26 @@ class Daemon:
     def _send(
         self, method: str, path: str, body: Any, headers: Mapping[str, str], timeout: float
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        connection = _UnixConnection(self._connect(), timeout)
+        line = self._line
+        connection = line.connection(timeout)
         try:
             payload = None if body is None else json.dumps(body).encode()
-            sent = {"Content-Type": "application/json", **headers} if payload is not None else dict(headers)
-            connection.request(method, path, body=payload, headers=sent)
+            sent = {**line.headers, **headers}
+            if payload is not None:
+                sent["Content-Type"] = "application/json"
+            connection.request(method, line.prefix + path, body=payload, headers=sent)
             response = connection.getresponse()
-            if response.headers.get("Server") != SERVER:
+            if not line.is_ours(response.headers):
                 raise self._foreign()
             return response.status, response.headers, response.read()
         except TimeoutError:
             raise Unavailable(
-                f"the daemon at {self._found} has not answered for {timeout:.0f}s", hint="its log may say why"
+                f"the daemon at {line.place} has not answered for {timeout:.0f}s", hint="its log may say why"
             ) from None
         except (http.client.RemoteDisconnected, http.client.IncompleteRead, OSError) as error:
             cut = isinstance(error, http.client.IncompleteRead)
             raise Unavailable(
-                f"the daemon at {self._found} hung up {'in the middle of its' if cut else 'without an'} answer",
+                f"the daemon at {line.place} hung up {'in the middle of its' if cut else 'without an'} answer",
                 hint="it may be restarting; try again",
             ) from None
         except http.client.HTTPException:
@@ -94,48 +86,9 @@ class Daemon:
 
     def _foreign(self) -> Unavailable:
         return Unavailable(
-            f"what answers at {self._found} is not schedulerd",
-            hint="say where the daemon is with --socket or SCHEDULER_SOCKET",
+            f"what answers at {self._line.place} is not schedulerd",
+            hint="say where the daemon is with --socket, SCHEDULER_SOCKET or SCHEDCTL_URL",
         )
-
-    def _connect(self) -> socket.socket:
-        """The first place that answers is kept for further requests."""
-        looked = []
-        for place in [self._found] if self._found else places(self._given, self._environ):
-            connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connected.settimeout(TIMEOUT)
-            try:
-                connected.connect(place)
-            except (OSError, ValueError) as error:
-                connected.close()
-                looked.append(f"  {place}: {_why(place, error)}")
-                continue
-            self._found = place
-            return connected
-        raise Unavailable(
-            "no daemon can be reached; looked at\n" + "\n".join(looked),
-            hint="start it (schedulerd), or say where it is with --socket or SCHEDULER_SOCKET",
-        )
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, connected: socket.socket, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        connected.settimeout(timeout)
-        self.sock = connected
-
-    def connect(self) -> None:
-        """It is connected already."""
-
-
-def places(given: str | None, environ: Mapping[str, str]) -> list[str]:
-    """Where a daemon's socket may be, in the order in which they are tried. A place that was named is the only one."""
-    named = given or environ.get("SCHEDULER_SOCKET")
-    if named:
-        return [named]
-    state = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME", str(Path.home())), ".local", "state")
-    folders = ["var", "/run/schedulerd", "/var/lib/schedulerd", os.path.join(state, "schedulerd")]
-    return [os.path.join(folder, SOCKET_NAME) for folder in folders]
 
 
 def query_string(query: Mapping[str, Any] | None) -> str:
@@ -156,7 +109,13 @@ def error_of(status: int, body: bytes) -> SchedulerError:
         reason, hint = str(problem["detail"]), problem.get("hint")
     except (ValueError, KeyError, TypeError):
         reason, hint = f"the daemon answered with status {status}", None
-    kinds: dict[int, type[SchedulerError]] = {404: NotFound, 403: Refused, 409: Refused, 400: InvalidInput}
+    kinds: dict[int, type[SchedulerError]] = {
+        404: NotFound,
+        401: Refused,
+        403: Refused,
+        409: Refused,
+        400: InvalidInput,
+    }
     kinds |= {413: InvalidInput, 422: InvalidInput, 503: Unavailable}
     return kinds.get(status, SchedulerError)(reason, hint=hint)
 
@@ -170,26 +129,3 @@ def cleaned(value: Any) -> Any:
     if isinstance(value, dict):
         return {visible(name): cleaned(one) for name, one in value.items()}
     return value
-
-
-def _why(place: str, error: OSError | ValueError) -> str:
-    if len(os.fsencode(place)) > LONGEST_PATH:
-        return f"the path has {len(os.fsencode(place))} bytes, a socket's has at most {LONGEST_PATH}"
-    if not isinstance(error, OSError):
-        return str(error)
-    if error.errno == errno.ENOENT:
-        return "no socket there"
-    if error.errno == errno.ECONNREFUSED:
-        return "a socket, but nobody serves it" if _is_socket(place) else "that is no socket"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return "permission denied: you are not in the group that owns it"
-    if error.errno == errno.EAGAIN:
-        return "too many others wait for it"
-    return error.strerror or str(error)
-
-
-def _is_socket(place: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.stat(place).st_mode)
-    except OSError:
-        return False

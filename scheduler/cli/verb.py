@@ -109,7 +109,8 @@ def shared_options() -> list[click.Option]:
             metavar="PATH",
             expose_value=False,
             callback=_put("socket"),
-            help="The daemon's socket (default: SCHEDULER_SOCKET, ./var, /run/schedulerd, the state directory).",
+            help="The daemon's socket (default: SCHEDULER_SOCKET, ./var, /run/schedulerd, the state directory; "
+            "on another machine SCHEDCTL_URL and SCHEDCTL_TOKEN_FILE).",
         ),
         click.Option(
             ["--no-color"], is_flag=True, expose_value=False, callback=_put("no_color"), help="Never any colour."

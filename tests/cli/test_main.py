@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from scheduler.cli.daemon import places
+from scheduler.cli.dial import places
 from scheduler.cli.guesses import ALIASES
 from scheduler.cli.main import VERBS, main, program
 from tests.cli.typed import Typist
