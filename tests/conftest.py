@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from tests.databases import (
+
+# A busy machine makes the generation of data slow, which is no finding.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
     empty_postgres_url,
     fresh_place,
     fresh_postgres_place,
