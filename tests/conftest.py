@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from tests.databases import (
+from hypothesis import HealthCheck, settings
 
-# A busy machine makes the generation of data slow, which is no finding.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+from tests.databases import (
     empty_postgres_url,
     fresh_place,
     fresh_postgres_place,
@@ -18,6 +16,10 @@ settings.load_profile("busy")
     sqlite_template,
     store,
 )
+
+# A busy machine makes the generation of data slow, which is no finding.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 __all__ = [
     "empty_postgres_url",
