@@ -12,6 +12,7 @@ from scheduler.core.errors import StartError
 from scheduler.settings import Settings
 from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
+from scheduler.web.events import Hub
 from scheduler.web.front import Front
 from scheduler.web.server import WebServer
 from scheduler.web.sockets import is_local
@@ -23,6 +24,7 @@ class Doors:
 
     def __init__(self, settings: Settings, version: str, reason: Callable[[], str | None]) -> None:
         self._settings = settings
+        self._hub: Hub | None = None
         self._tcp = Front(version, reason)
         self._socket = Front(version, reason)
         self._server = WebServer(self._tcp, self._socket, settings.listen, settings.socket)
@@ -33,10 +35,13 @@ class Doors:
         self._server.start()
 
     def serve(self, backend: Backend) -> None:
-        self._tcp.app = create_app(backend, trusted=False)
-        self._socket.app = create_app(backend, trusted=True)
+        self._hub = Hub(backend.bus)
+        self._tcp.app = create_app(backend, self._hub, trusted=False)
+        self._socket.app = create_app(backend, self._hub, trusted=True)
 
     def close(self) -> None:
+        if self._hub is not None:
+            self._hub.close()
         self._server.stop()
 
     @property

@@ -16,6 +16,7 @@ from scheduler.core.remark import Remark
 from scheduler.engine.gate import TokenGate
 from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
+from scheduler.web.events import Hub
 from scheduler.web.server import WebServer
 from tests.engine.rig import Rig
 
@@ -52,6 +53,7 @@ class Faces:
         self.sick: dict[str, str] = {}
         self.said: list[Remark] = []
         self.holdup: str | None = None
+        self.hub = Hub(self.rig.bus)
         self.gate = TokenGate(self.rig.store, self.rig.clock, self.rig.bus)
         self.backend = Backend(
             readable=store,
@@ -72,11 +74,11 @@ class Faces:
 
     def apps(self) -> tuple[Any, Any]:
         """What TCP serves, and what the Unix socket serves."""
-        return create_app(self.backend, trusted=False), create_app(self.backend, trusted=True)
+        return create_app(self.backend, self.hub, trusted=False), create_app(self.backend, self.hub, trusted=True)
 
     def with_backend(self, **changes: Any) -> Any:
         """The acting app over a backend with these parts exchanged."""
-        return create_app(replace(self.backend, **changes), trusted=True)
+        return create_app(replace(self.backend, **changes), self.hub, trusted=True)
 
     @contextmanager
     def served(self) -> Iterator[Served]:
@@ -89,6 +91,7 @@ class Faces:
             try:
                 yield Served(self, server, Path(folder) / "s.sock")
             finally:
+                self.hub.close()
                 server.stop()
 
     def _live_output(self, run: str, attempt: int) -> Output | None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from anyio import CapacityLimiter
 from starlette.types import ASGIApp
 
-from scheduler.web import configuration, control, enqueue, health, jobs, runs, signin, state, tokens
+from scheduler.web import configuration, control, enqueue, health, jobs, runs, signin, state, stream, tokens
 from scheduler.web.backend import Backend
 from scheduler.web.enqueue import Porter
+from scheduler.web.events import Hub
 from scheduler.web.guard import Guard
 from scheduler.web.operation import Operation
 from scheduler.web.router import Router
@@ -22,16 +23,18 @@ OPERATIONS: Sequence[Operation] = (
     *jobs.operations,
     *runs.operations,
     *control.operations,
+    *stream.operations,
     *configuration.operations,
     *tokens.operations,
     *signin.operations,
 )
 
 
-def create_app(backend: Backend, *, trusted: bool) -> ASGIApp:
+def create_app(backend: Backend, hub: Hub, *, trusted: bool) -> ASGIApp:
     """The HTTP face of one daemon. `trusted`: callers were let in by the socket's mode and may do everything."""
     app = Router(OPERATIONS, _way_back, backend.served)
     app.state.backend = backend
+    app.state.hub = hub
     app.state.watch = RunWatch(backend.bus)
     app.state.porter = Porter(backend.commands)
     app.state.scrapes = CapacityLimiter(1)

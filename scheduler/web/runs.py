@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from scheduler.core.access import Access
 from scheduler.core.errors import NotFound
-from scheduler.core.model import Cause, Output, Run, SkipReason, Status
+from scheduler.core.model import Cause, Run, SkipReason, Status
 from scheduler.core.queries import Entry, RunDetail, RunFilter
 from scheduler.web.answers import RETRY_AFTER, Answer
 from scheduler.web.backend import Backend, backend_of
@@ -19,6 +19,7 @@ from scheduler.web.fields import Body
 from scheduler.web.fields import Text as TextField
 from scheduler.web.inputs import plain_name
 from scheduler.web.operation import Operation, author_of
+from scheduler.web.output import cut, printed
 from scheduler.web.parameters import Flag, Instant, Number, Text, Words
 from scheduler.web.present import detail_json, page_json, run_json
 from scheduler.web.schemas import TEXT, ref
@@ -106,43 +107,15 @@ def get_log(request: Request) -> Response:
     attempt = ATTEMPT.read(request) or None
     offset = OFFSET.read(request)
     run = _find(backend, plain_name(request.path_params["run"]))
-    with backend.readable.queries() as queries:
-        detail = queries.run(run)
-        if detail is None:
-            raise NotFound(f"there is no run `{run}`")
-        output = queries.output(run, attempt)
-    if attempt is not None and attempt > max(detail.run.attempt, 1):
-        raise NotFound(f"run {run} has no attempt {attempt}", hint=f"it has {detail.run.attempt}")
-    live = None
-    if detail.run.status is Status.RUNNING and attempt in (None, detail.run.attempt):
-        live = backend.live_output(run, detail.run.attempt)
-        output = live if live is not None or output is None or output.attempt == detail.run.attempt else None
-    number = attempt or (output.attempt if output is not None else max(detail.run.attempt, 1))
-    running = detail.run.status is Status.RUNNING and number == detail.run.attempt
-    body, following = cut(output, offset)
+    found = printed(backend, run, attempt)
+    body, following = cut(found.output, offset)
     headers = {
-        "Schedctl-Attempt": str(number),
+        "Schedctl-Attempt": str(found.attempt),
         "Schedctl-Offset": str(following),
-        "Schedctl-Complete": "false" if running else "true",
-        "Schedctl-Status": str(detail.run.status),
+        "Schedctl-Complete": "false" if found.running else "true",
+        "Schedctl-Status": str(found.detail.run.status),
     }
     return Response(body, media_type="text/plain", headers=headers)
-
-
-def cut(output: Output | None, offset: int) -> tuple[bytes, int]:
-    """What the output holds from `offset` on, and the offset after it."""
-    if output is None:
-        return b"", offset
-    head_end = len(output.head)
-    tail_start = head_end + output.omitted
-    end = tail_start + len(output.tail)
-    if offset >= end:
-        return b"", offset
-    if offset >= tail_start:
-        return output.tail[offset - tail_start :], end
-    left_out = tail_start - max(offset, head_end)
-    mark = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
-    return output.head[offset:] + mark + output.tail, end
 
 
 async def cancel_run(request: Request) -> Answer:

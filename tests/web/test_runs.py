@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.core.model import FailReason, Output
 from scheduler.core.outcome import Failed
-from scheduler.web.runs import cut
+from scheduler.web.output import cut
 from tests.engine.rig import failed
 from tests.faces import Faces
 from tests.web.client import Client
