@@ -72,11 +72,12 @@ class Session:
 
     @contextmanager
     def service(self, kind: str) -> Iterator[str]:
-        """An empty database of that server (Redis: the server)."""
+        """An empty database of that server (Redis: the emptied server)."""
         if kind == "postgresql":
             with services.database(self.server(kind)) as url:
                 yield url
         else:
+            services.empty_redis(self.server(kind))
             yield self.server(kind)
 
     @contextmanager

@@ -76,6 +76,15 @@ def redis() -> Iterator[str]:
             group.stop()
 
 
+def empty_redis(url: str) -> None:
+    """Whatever the one before has left there is gone."""
+    host, _, port = url.removeprefix("redis://").partition("/")[0].partition(":")
+    with socket.create_connection((host, int(port)), 5) as connection:
+        connection.sendall(b"FLUSHALL\r\n")
+        if connection.recv(100) != b"+OK\r\n":
+            raise RuntimeError("Redis does not forget")
+
+
 def _answers(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), 0.2).close()
