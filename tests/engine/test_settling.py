@@ -175,18 +175,22 @@ def test_an_end_that_is_heard_late_is_written_down_as_it_was(store: SqlStore) ->
 
 def test_an_end_that_comes_while_others_are_settled_is_not_dated_back(store: SqlStore) -> None:
     """A tick reads the clock once, at its beginning."""
-    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
     rig.tick(minutes=1)
-    now = rig.store.now()
-    rig.store.begun = lambda: (rig.clock.turn(seconds=3), rig.executor.finish_all())  # type: ignore[func-returns-value]
-    rig.worker.tick(now)
-    rig.store.begun = lambda: None
-    rig.worker.tick(now)
-    (run,) = rig.runs("a")
-    assert run.took == 3.0
-    assert run.started_at is not None
-    assert run.finished_at is not None
-    assert run.finished_at >= run.started_at
+    (slow,), (quick,) = rig.executor.of("a"), rig.executor.of("b")
+
+    def meanwhile() -> None:
+        rig.store.begun = lambda: None
+        rig.clock.turn(seconds=3)
+        rig.executor.finish(slow)
+
+    rig.executor.finish(quick)
+    rig.store.begun = meanwhile
+    rig.worker.tick(rig.store.now())
+    run = rig.run(slow)
+    assert (run.status, run.took) == (Status.COMPLETED, 3.0)
+    assert run.finished_at == rig.clock.now()
+    assert rig.run(quick).took == 0.0
 
 
 def test_what_lies_between_attempts_is_no_work(store: SqlStore) -> None:
