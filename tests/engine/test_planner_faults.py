@@ -94,7 +94,7 @@ def test_a_job_that_was_changed_meanwhile_is_not_planned_alone(
 
     def changed_first(name: str, loaded: Loaded, now: datetime) -> None:
         with rig.store.begin() as tx:
-            tx.jobs.put([(replace(tx.jobs.states([name])[name], generation=2), {})])
+            tx.jobs.put([(replace(tx.jobs.states([name])[name], generation=2), "{}")])
         alone(name, loaded, now)
 
     monkeypatch.setattr(rig.planner, "_plan_alone", changed_first)

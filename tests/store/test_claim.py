@@ -190,13 +190,13 @@ def test_of_a_job_that_is_off_only_manual_runs(store: SqlStore, change: dict[str
     early = new_run("job")
     add(store, early)
     with store.begin() as tx:
-        tx.jobs.put([(state("job", **change), {})])
+        tx.jobs.put([(state("job", **change), "{}")])
     late, manual = new_run("job"), new_run("job", cause=Cause.MANUAL)
     add(store, late, manual)
     assert [run.id for run in claim(store)] == [manual.id]
     assert promote(store) == 0
     with store.begin() as tx:
-        tx.jobs.put([(state("job"), {})])
+        tx.jobs.put([(state("job"), "{}")])
     assert promote(store) == 2
     assert [run.id for run in claim(store)] == [early.id, late.id]
 

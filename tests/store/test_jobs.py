@@ -111,11 +111,11 @@ def test_a_job_as_it_was_put(store: SqlStore) -> None:
         alarm="broken",
     )
     with store.begin() as tx:
-        tx.jobs.put([(full, {"command": "true"}), (state("plain"), {})])
+        tx.jobs.put([(full, '{"command": "true"}'), (state("plain"), "{}")])
     with store.begin() as tx:
         assert tx.jobs.states(["full", "nothing"]) == {"full": full}
         assert tx.jobs.states(lock=True) == {"full": full, "plain": state("plain")}
-        tx.jobs.put([(state("full", generation=2), {"command": "false"})])
+        tx.jobs.put([(state("full", generation=2), '{"command": "false"}')])
         assert tx.jobs.states(["full"]) == {"full": state("full", generation=2)}
     with store.queries() as queries:
         assert queries.jobs(T0, ["full"])[0].definition == {"command": "false"}

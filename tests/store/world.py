@@ -83,7 +83,7 @@ def set_up(
         for name in nodes:
             tx.nodes.register(node(name), T0)
         tx.generations.put_queues(queues, T0)
-        tx.jobs.put((state(job) if isinstance(job, str) else job, {"of": "test"}) for job in jobs)
+        tx.jobs.put((state(job) if isinstance(job, str) else job, '{"of": "test"}') for job in jobs)
 
 
 def add(store: SqlStore, *runs: NewRun) -> set[str]:
