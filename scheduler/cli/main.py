@@ -38,6 +38,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "retry": "Run a finished run again",
         "pause": "Let a job rest for a while",
         "resume": "End a pause",
+        "ack": "Say that a miss is known",
+        "backfill": "Run instants of the past after all",
     },
     "Configuration": {
         "init": "Write a first jobs.yaml",

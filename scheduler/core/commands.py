@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from scheduler.core.errors import SchedulerError
-from scheduler.core.model import Cause, Json, Pause, Run, Status, WaitsFor
+from scheduler.core.model import Ack, Cause, Json, Pause, Run, Status, WaitsFor
 
 
 class IfBusy(StrEnum):
@@ -112,6 +112,33 @@ class AuditReport:
         return all(job.clean for job in self.jobs)
 
 
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """`deadline`: by when the job must succeed now; None: nothing is expected of it."""
+
+    ack: Ack
+    deadline: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An instant that is not backfilled: `completed`, `unfinished` (both with the run), or too old."""
+
+    instant: datetime
+    why: str
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """The instants that get a run, or (no `runs`) would; `runs` are their ids, in the same order."""
+
+    job: str
+    instants: tuple[datetime, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
 class Commands(Protocol):
     def submit(self, requests: Sequence[RunRequest], ticket: Any, deliver: Deliver) -> None:
         """Runs that are asked for. Returns at once; when they are on disk `deliver` is called, in another thread, with
@@ -156,6 +183,27 @@ class Commands(Protocol):
 
     def resume(self, jobs: Collection[str], *, author: str) -> list[str]:
         """The jobs that were paused."""
+        ...
+
+    def ack(self, job: str, *, reason: str, author: str) -> Acked:
+        """The job's miss is known: nothing is expected any more of instants that have come. Refused if there is
+        none."""
+        ...
+
+    def backfill(
+        self, job: str, first: datetime, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
+    ) -> Backfilled:
+        """Runs for instants of the past in `[first, last]` that neither completed nor have an unfinished run, oldest
+        first, `most` at most; they wait for the job's lock like all others. Refused if there are none or more."""
+        ...
+
+    def discard(self, runs: Collection[str], job: str | None, *, author: str) -> list[str]:
+        """Dead letters that nobody needs any more: these, or all of a job; the ids of those that were."""
+        ...
+
+    def take_token(self, queue: str) -> float | None:
+        """One token of a queue's rate, for a call outside of the queue's own runs. None: it was there; else the
+        seconds until there is one. NotFound for no such queue, Refused for one without a rate."""
         ...
 
     def reload(

@@ -112,6 +112,18 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Ack:
+    """Somebody knows that the instants in `[first, last]` have not succeeded: nothing is expected of them any more."""
+
+    job: str
+    first: datetime
+    last: datetime
+    at: datetime
+    reason: str
+    author: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobState:
     """What the database knows about a job. `generation` is that of its last change."""
 

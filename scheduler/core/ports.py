@@ -17,6 +17,7 @@ from typing import Protocol
 from scheduler.core.access import Tokens
 from scheduler.core.job import Job, Queue
 from scheduler.core.model import (
+    Ack,
     Generation,
     JobState,
     Json,
@@ -27,6 +28,7 @@ from scheduler.core.model import (
     Run,
     ScheduleVersion,
     Skip,
+    Status,
     WaitsFor,
 )
 from scheduler.core.requests import Advance, Claim, Due, Report, Settlement, Unfinished
@@ -130,6 +132,14 @@ class Jobs(Protocol):
 
     def pauses(self, jobs: Collection[str] | None, since: datetime) -> list[Pause]:
         """Pauses that end after `since`, by start."""
+        ...
+
+    def ack(self, ack: Ack, *, settled: datetime) -> None:
+        """Keeps it, and forgets those of the job that end before `settled`."""
+        ...
+
+    def acks(self, jobs: Collection[str], since: datetime) -> list[Ack]:
+        """Those that reach past `since`, by their beginning."""
         ...
 
     def pause(self, pauses: Iterable[Pause]) -> None: ...
@@ -265,10 +275,19 @@ class Queues(Protocol):
 
 
 class Ledger(Protocol):
-    """What `audit` and the deadline compare with the expected set."""
+    """What `audit` and the deadline compare with the expected set. Backfilled runs do not count: what became of their
+    instants before stays true."""
 
     def entries(self, job: str, first: datetime, last: datetime) -> tuple[list[datetime], list[Skip]]:
         """Instants that have a run, and skips that touch `[first, last]`; both ascending. SKIPPED runs are skips."""
+        ...
+
+    def fates(self, job: str, first: datetime, last: datetime) -> dict[datetime, list[tuple[str, Status]]]:
+        """Per instant in `[first, last]` that has any: its runs, oldest first, backfilled ones among them."""
+        ...
+
+    def backfills(self, job: str, instants: Sequence[datetime]) -> dict[datetime, int]:
+        """How often each of these was backfilled before; those that were not are left out."""
         ...
 
     def overlaps(self, since: Mapping[str, datetime]) -> list[tuple[Skip, datetime]]:

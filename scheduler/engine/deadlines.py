@@ -22,6 +22,8 @@ def refresh_deadlines(tx: Transaction, jobs: Sequence[Job], now: datetime) -> No
     settled = {name: state.settled_until or state.since for name, state in states.items()}
     pauses = tx.jobs.pauses(names, min(settled.values(), default=now))
     excused = _excused(tx, watched, settled, now)
+    for ack in tx.jobs.acks(names, min(settled.values(), default=now)):
+        excused.setdefault(ack.job, []).append((ack.first, ack.last))
     deadlines: dict[str, datetime | None] = {}
     for job in watched:
         if job.name in states:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from scheduler.core.commands import AuditReport, Deliver, IfBusy, Reloaded, RunRequest
+from scheduler.core.commands import Acked, AuditReport, Backfilled, Deliver, IfBusy, Reloaded, RunRequest
 from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
@@ -16,7 +17,9 @@ from scheduler.core.job import Job
 from scheduler.core.model import Cause, Json, Pause, Run, Status
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable, RunFilter
+from scheduler.engine.acknowledge import acknowledge
 from scheduler.engine.audit import OVERDUE, audit
+from scheduler.engine.backfill import choose, make
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import LoadFirst, check_loaded
 from scheduler.engine.in_force import InForce
@@ -27,6 +30,8 @@ from scheduler.engine.reload import Reloader
 T = TypeVar("T")
 
 AUDIT_PERIOD = timedelta(hours=24)
+LETTERS = 10_000
+"""Dead letters of a job that are discarded at once."""
 
 
 class Desk:
@@ -137,6 +142,52 @@ class Desk:
             self._bus.publish("job.resumed", job=name, author=author)
         return resumed
 
+    def ack(self, job: str, *, reason: str, author: str) -> Acked:
+        definition, now = self._job(job), self._store.now()
+        with self._store.begin() as tx:
+            ack = acknowledge(tx, definition, tx.jobs.states([job], lock=True)[job], reason, author, now)
+            after = tx.jobs.states([job])[job]
+        self._bus.publish("job.acknowledged", job=job, first=ack.first, reason=reason, author=author)
+        return Acked(ack, after.deadline_at)
+
+    def backfill(
+        self, job: str, first: datetime, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
+    ) -> Backfilled:
+        def fill(tx: Transaction, now: datetime) -> Backfilled:
+            definition = self._job(job)
+            chosen = choose(tx, definition, tx.jobs.states([job], lock=True)[job], first, last, most, now)
+            if dry_run:
+                return chosen
+            if not chosen.instants:
+                raise Refused(f"{job}: nothing to backfill: {_reasons(chosen)}", hint=f"schedctl runs {job}")
+            return replace(chosen, runs=make(tx, definition, chosen, reason, author, now))
+
+        filled = self._write(fill)
+        if filled.runs:
+            self._wake()
+        for run, instant in zip(filled.runs, filled.instants, strict=False):
+            cause = str(Cause.BACKFILL)
+            self._bus.publish("run.planned", run=run, job=job, scheduled_for=instant, cause=cause, author=author)
+        return filled
+
+    def discard(self, runs: Collection[str], job: str | None, *, author: str) -> list[str]:
+        wanted = set(runs)
+        now = self._store.now()
+        with self._readable.queries() as queries:
+            if job is not None:
+                page = queries.dead_letters(job, limit=LETTERS)
+                wanted |= {entry.run.id for entry in page.entries if entry.run is not None}
+        with self._store.begin() as tx:
+            gone = sorted(tx.runs.discard(wanted, now))
+        if gone:
+            self._bus.publish("letters.discarded", count=len(gone), job=job, author=author)
+        return gone
+
+    def take_token(self, queue: str) -> float | None:
+        now = self._store.now()
+        with self._store.begin() as tx:
+            return tx.queues.take(queue, now)
+
     def reload(
         self, *, author: str, drop_pending: bool = False, if_hash: str | None = None, dry_run: bool = False
     ) -> Reloaded:
@@ -201,6 +252,11 @@ class Desk:
         if job is None:
             raise no_job(name, self._in_force.current.configuration.jobs)
         return job
+
+
+def _reasons(chosen: Backfilled) -> str:
+    counts = Counter(one.why for one in chosen.left_out)
+    return ", ".join(f"{count} {why}" for why, count in sorted(counts.items())) or "no instant lies in that time"
 
 
 def no_job(name: str, known: Iterable[str]) -> NotFound:

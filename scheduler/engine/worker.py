@@ -12,7 +12,7 @@ from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Attempts, Bus, Clock, Executor, Launch
 from scheduler.core.job import Job
 from scheduler.core.lifecycle import settle
-from scheduler.core.model import FailReason, JobState, Run
+from scheduler.core.model import Cause, FailReason, JobState, Run
 from scheduler.core.outcome import Failed, GivenBack, Outcome, Span
 from scheduler.core.ports import Store
 from scheduler.core.requests import Claim
@@ -192,7 +192,7 @@ class Worker:
         if live.why is not None:
             live.executor.end(run.id, live.why)  # Asked for while it was not there to be ended.
         delay = None
-        if run.scheduled_for is not None and run.attempt == 1:
+        if run.scheduled_for is not None and run.attempt == 1 and run.cause is not Cause.BACKFILL:
             delay = (self._clock.now() - run.scheduled_for).total_seconds()
         self._bus.publish("run.started", run=run.id, job=run.job, attempt=run.attempt, delay=delay)
         return None

@@ -9,9 +9,10 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Select, Text, cast, delete, select, update
 
-from scheduler.core.model import JobState, Json, Pause, ScheduleVersion
+from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Due
 from scheduler.store import tables as t
+from scheduler.store.acks import acks_of, put_ack
 from scheduler.store.bulk import update_each
 from scheduler.store.pauses import pauses_of, put_pauses, resume
 from scheduler.store.rows import STATE, state_of, version_of
@@ -161,6 +162,12 @@ class SqlJobs:
     def pauses(self, jobs: Collection[str] | None, since: datetime) -> list[Pause]:
         """Pauses that end after `since`, by start."""
         return pauses_of(self.session, jobs, since)
+
+    def ack(self, ack: Ack, *, settled: datetime) -> None:
+        put_ack(self.session, ack, settled)
+
+    def acks(self, jobs: Collection[str], since: datetime) -> list[Ack]:
+        return acks_of(self.session, jobs, since)
 
     def pause(self, pauses: Iterable[Pause]) -> None:
         put_pauses(self.session, list(pauses))

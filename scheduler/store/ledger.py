@@ -1,21 +1,23 @@
-"""What is recorded, for whoever compares it with what was expected."""
+"""What is recorded, for whoever compares it with what was expected. Backfilled runs do not count there: what became of
+their instants before stays true."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 
-from scheduler.core.model import Skip, SkipReason, Status
+from scheduler.core.model import Cause, Skip, SkipReason, Status
 from scheduler.store import tables as t
 from scheduler.store.rows import RUN, run_of, skip_of, skip_of_run
 from scheduler.store.session import Session
 
 _SKIPPED = t.runs.c.status == Status.SKIPPED.value
-_HAS_INSTANT = t.runs.c.scheduled_for.is_not(None)
+_BACKFILLED = t.runs.c.cause == Cause.BACKFILL.value
+_HAS_INSTANT = and_(t.runs.c.scheduled_for.is_not(None), ~_BACKFILLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,23 @@ class SqlLedger:
         skips = [skip_of(row) for row in self.session.rows(ranges)]
         skips += [skip_of_run(run) for run in waited if run.scheduled_for not in taken]
         return instants, sorted(skips, key=lambda one: one.first)
+
+    def fates(self, job: str, first: datetime, last: datetime) -> dict[datetime, list[tuple[str, Status]]]:
+        """Per instant in `[first, last]` that has any: its runs, oldest first, backfilled ones among them."""
+        query = select(t.runs.c.scheduled_for, t.runs.c.id, t.runs.c.status)
+        query = query.where(t.runs.c.job == job, t.runs.c.scheduled_for.between(first, last)).order_by(t.runs.c.seq)
+        fates: dict[datetime, list[tuple[str, Status]]] = {}
+        for instant, run, status in self.session.rows(query):
+            fates.setdefault(instant, []).append((run, Status(status)))
+        return fates
+
+    def backfills(self, job: str, instants: Sequence[datetime]) -> dict[datetime, int]:
+        """How often each of these was backfilled before; those that were not are left out."""
+        if not instants:
+            return {}
+        between = t.runs.c.scheduled_for.between(min(instants), max(instants))
+        query = select(t.runs.c.scheduled_for, func.count()).where(t.runs.c.job == job, between, _BACKFILLED)
+        return dict(self.session.rows(query.group_by(t.runs.c.scheduled_for)).all())
 
     def overlaps(self, since: Mapping[str, datetime]) -> list[tuple[Skip, datetime]]:
         """Overlap skips of these jobs that reach past the instant given for each, with the start (or, before it, the

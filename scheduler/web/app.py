@@ -7,12 +7,26 @@ from collections.abc import Sequence
 from anyio import CapacityLimiter
 from starlette.types import ASGIApp
 
-from scheduler.web import configuration, control, enqueue, health, jobs, runs, signin, state, stream, tokens
+from scheduler.web import (
+    amends,
+    configuration,
+    control,
+    enqueue,
+    health,
+    jobs,
+    rates,
+    runs,
+    signin,
+    state,
+    stream,
+    tokens,
+)
 from scheduler.web.backend import Backend
 from scheduler.web.enqueue import Porter
 from scheduler.web.events import Hub
 from scheduler.web.guard import Guard
 from scheduler.web.operation import Operation
+from scheduler.web.rates import Lines
 from scheduler.web.router import Router
 from scheduler.web.waiting import RunWatch
 
@@ -22,6 +36,8 @@ OPERATIONS: Sequence[Operation] = (
     *state.operations,
     *jobs.operations,
     *runs.operations,
+    *amends.operations,
+    *rates.operations,
     *control.operations,
     *stream.operations,
     *configuration.operations,
@@ -36,6 +52,7 @@ def create_app(backend: Backend, hub: Hub, *, trusted: bool) -> ASGIApp:
     app.state.backend = backend
     app.state.hub = hub
     app.state.watch = RunWatch(backend.bus)
+    app.state.lines = Lines()
     app.state.porter = Porter(backend.commands)
     app.state.scrapes = CapacityLimiter(1)
     app.state.strangers = CapacityLimiter(1)

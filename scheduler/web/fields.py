@@ -160,7 +160,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A list of at least one name."""
+    """A list of at least one name; empty if it is absent."""
 
     name: str
     help: str
@@ -168,9 +168,12 @@ class Names:
 
     @property
     def schema(self) -> Schema:
-        return {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_NAMES}
+        kind: Any = "array" if self.required else ["array", "null"]
+        return {"type": kind, "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_NAMES}
 
     def read(self, value: Any) -> list[str]:
+        if value is None and not self.required:
+            return []
         if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
             raise InvalidInput(f"`{self.name}` must be a list of names", hint=f'write {{"{self.name}": ["a", "b"]}}')
         if len(value) > MOST_NAMES:

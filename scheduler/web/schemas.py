@@ -147,6 +147,12 @@ COMPONENTS: dict[str, Schema] = {
         repeated=COUNT,
         refused=COUNT,
     ),
+    "Backfilled": record(
+        job=TEXT,
+        dry_run=FLAG,
+        runs=many(record(scheduled_for=INSTANT, run_id=TEXT)),
+        left_out=many(record(scheduled_for=INSTANT, why=TEXT, run_id=TEXT)),
+    ),
     "Page": record(entries=many({"anyOf": [ref("Run"), ref("Skip")]}), cursor=TEXT),
     "Pause": record(job=TEXT, **{"from": INSTANT}, until=INSTANT, reason=TEXT, author=TEXT),
     "Job": record(

@@ -75,6 +75,11 @@ ASKED: dict[Access, set[str]] = {
         "POST /v1/reload",
         "POST /v1/runs/{run}/cancel",
         "POST /v1/runs/{run}/retry",
+        "POST /v1/jobs/{name}/ack",
+        "POST /v1/jobs/{name}/backfill",
+        "POST /v1/dead-letters/discard",
+        "POST /v1/dead-letters/retry",
+        "POST /v1/rates/{queue}/take",
     },
     Access.LOCAL: {"GET /v1/tokens", "POST /v1/tokens", "POST /v1/tokens/{token}/revoke", "POST /v1/sign-in-links"},
 }

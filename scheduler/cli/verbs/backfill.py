@@ -1,0 +1,80 @@
+"""`schedctl backfill`: instants of the past, run after all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scheduler.cli.daemon import part
+from scheduler.cli.surface import Surface
+from scheduler.cli.table import Column
+from scheduler.cli.text import counted
+from scheduler.cli.times import both, typed_past
+from scheduler.cli.verb import verb
+from scheduler.core.errors import InvalidInput
+from scheduler.core.stamp import to_text
+
+LONG = 120.0
+"""Seconds that thousands of instants may take."""
+
+
+@verb(
+    "schedctl backfill weekly-report --from 2026-11-01 --dry-run",
+    'schedctl backfill backup-db --from 3d --until yesterday --reason "disk was full"',
+)
+@click.argument("job")
+@click.option("--from", "since", metavar="INSTANT", required=True, help="The first instant: 3d, yesterday, 2026-11-01.")
+@click.option("--until", "--to", metavar="INSTANT", help="The last one (default: now).")
+@click.option("--max", "most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Refuse more.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only show which would run.")
+@click.option("--reason", default="", metavar="TEXT", help="Kept with each run.")
+def backfill(surface: Surface, job: str, since: str, until: str | None, most: int, dry_run: bool, reason: str) -> int:
+    """Makes a run for every instant of JOB's schedule in that time that has neither completed nor an unfinished run,
+    oldest first. They wait for each other as the job's runs always do."""
+    body = {
+        "from": _instant(surface, since),
+        "until": None if until is None else _instant(surface, until),
+        "max": most,
+        "dry_run": dry_run,
+        "reason": reason,
+    }
+    done = surface.daemon.post(f"/v1/jobs/{part(job)}/backfill", body, timeout=LONG)
+    if surface.structured(done, [one["run_id"] or one["scheduled_for"] for one in done["runs"]]):
+        return 0
+    if done["runs"]:
+        _table(surface, done)
+    for one in done["left_out"]:
+        run = f" (run {one['run_id'][-8:]})" if one["run_id"] else ""
+        surface.say(f"{both(one['scheduled_for'], surface.zone, surface.now())}: left out, {one['why']}{run}")
+    count = counted(len(done["runs"]), "run")
+    surface.say(f"{job}: {count} would be made; nothing was changed" if dry_run else f"{job}: {count} made")
+    if dry_run and done["runs"]:
+        surface.then(_again(job, since, until, most))
+    else:
+        surface.then(f"schedctl runs {job}")
+    return 0
+
+
+def _table(surface: Surface, done: dict[str, Any]) -> None:
+    columns = [Column("FOR", 20), Column("RUN")]
+    rows = [
+        [both(one["scheduled_for"], surface.zone, surface.now()), (one["run_id"] or "-")[-8:]] for one in done["runs"]
+    ]
+    surface.table(columns, rows)
+
+
+def _again(job: str, since: str, until: str | None, most: int) -> str:
+    words = ["schedctl backfill", job, f"--from '{since}'" if " " in since else f"--from {since}"]
+    if until is not None:
+        words.append(f"--until '{until}'" if " " in until else f"--until {until}")
+    if most != 100:
+        words.append(f"--max {most}")
+    return " ".join(words)
+
+
+def _instant(surface: Surface, text: str) -> str:
+    try:
+        return to_text(typed_past(text, surface.now(), surface.zone))
+    except InvalidInput as error:
+        raise click.UsageError(str(error)) from None
