@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 
 import structlog
 
-from scheduler.core.errors import SchedulerError, StartError, Unavailable
-from scheduler.core.ids import new_id
+from scheduler.core.errors import SchedulerError, Unavailable
 from scheduler.core.job import Configuration
-from scheduler.core.model import Node, Output
+from scheduler.core.model import Output
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.schedule import TZDATA_VERSION
 from scheduler.doors import Doors
@@ -56,9 +53,8 @@ from scheduler.patience import Patience, ToldToStop
 from scheduler.readiness import Readiness
 from scheduler.service import Parts, Service
 from scheduler.settings import Settings
-from scheduler.store.store import SqlStore, open_store, sqlite_file
+from scheduler.store.store import SqlStore
 from scheduler.succession import succeed
-from scheduler.supervisor.file_lock import FileLock
 from scheduler.supervisor.owner import Owner
 from scheduler.supervisor.state import StateLock, forget_exits
 from scheduler.web.backend import Backend
@@ -66,8 +62,6 @@ from scheduler.web.backend import Backend
 log = structlog.get_logger("daemon")
 
 VERSION = version("schedulerd")
-ENVIRONMENT = "environment"
-"""Under this name the database remembers which installation it belongs to."""
 
 
 class App:
@@ -79,7 +73,8 @@ class App:
         self._bus = Bus(_listener_failed)
         self._in_force = InForce()
         self._file = JobsFile(settings.config)
-        self._node = new_id()
+        self._membership = Membership(settings, VERSION, self._bus, self._clock, self._in_force)
+        self._node = self._membership.node
         self._log_counts = LogCounts()
         self._service = Service(NotifySocket.of(os.environ))
         self._patience = Patience(self._service.stage)
@@ -106,12 +101,12 @@ class App:
             say = partial(log.warning, "state_directory_held")
             lock = StateLock.acquire(settings.state_dir, say=lambda text: say(detail=text))
             stack.callback(lock.release)
-            more_locks = self._lock_database(stack)
+            more_locks = lock_database(settings, stack)
             self._doors.open()
             stack.callback(self._doors.close)
             self._service.stage("Opening the database, and migrating it if need be")
             patience = stack.enter_context(self._patience)
-            store = stack.enter_context(closing(patience.until_done(self._open_store)))
+            store = stack.enter_context(closing(patience.until_done(partial(open_own_store, settings, VERSION))))
             self._join(store, lock, more_locks)
             patience.until_done(lambda: self._doors.check(self._gate, self._clock.now()))
             self._service.stage("Putting the file in force, settling what the former daemon left")
@@ -123,38 +118,14 @@ class App:
 
     # ------------------------------------------------------------ joining
 
-    def _lock_database(self, stack: ExitStack) -> tuple[int, ...]:
-        """SQLite coordinates nobody: the file is for one daemon, whatever state directories there are."""
-        file = sqlite_file(self._settings.database_url, self._settings.state_dir)
-        if file is None:
-            return ()
-        lock = FileLock.acquire(file)
-        stack.callback(lock.release)
-        return (lock.fd,)
-
-    def _open_store(self) -> SqlStore:
-        store = open_store(self._settings.database_url, self._settings.state_dir, release=VERSION)
-        try:
-            with store.begin() as tx:
-                if not tx.generations.swap_value(ENVIRONMENT, None, self._settings.environment):
-                    known = tx.generations.value(ENVIRONMENT)
-                    if known != self._settings.environment:
-                        raise StartError(
-                            f"the database belongs to environment {known!r}, this daemon to "
-                            f"{self._settings.environment!r}",
-                            hint="correct SCHEDULER_ENVIRONMENT or SCHEDULER_DATABASE_URL",
-                        )
-        except BaseException:
-            store.close()
-            raise
-        return store
-
     def _join(self, store: SqlStore, lock: StateLock, more_locks: tuple[int, ...]) -> None:
         settings, bus, clock, in_force = self._settings, self._bus, self._clock, self._in_force
         self._store = store
-        self._lease = settings.lease if store.kind == "postgresql" else None
+        lease = settings.lease if store.kind == "postgresql" else None
         self._starting = ThreadPoolExecutor(1, thread_name_prefix="start")
-        self._owner = Owner(lock, self._node, lambda: self._daemon.post(self._replace_supervisor), more_locks)
+        self._owner = Owner(
+            lock, self._node(), lambda: self._daemon.post(self._membership.replace_supervisor), more_locks
+        )
         self._records = AttemptRecords(settings.state_dir, os.environ)
         self._executors = create_executors(
             Context(self._owner, self._records, os.environ, settings.slots, str(self._file.folder))
@@ -178,33 +149,34 @@ class App:
             self._records,
             bus,
             clock,
-            self.node,
+            self._node,
             settings.slots,
             settings.queues,
             lambda: self._daemon.poke("worker"),
             self._reloader.follow,
             self._starting.submit,
         )
-        self._planner = Planner(store, in_force, bus, self.node, self._worker.claim, self._worker.take)
+        self._planner = Planner(store, in_force, bus, self._node, self._worker.claim, self._worker.take)
         self._beats = Beats(
             store,
             in_force,
             bus,
             clock,
             lambda: self._owner,
-            self.node,
-            self._lease,
-            lambda: self._daemon.post(self._begin_anew),
+            self._node,
+            lease,
+            lambda: self._daemon.post(self._membership.begin_anew),
         )
         self._keeper = Keeper(store, in_force, bus, clock, self._records, self._reloader.follow)
         self._invariants = Invariants(store, store, bus)
-        self._drain = Drain(store, self._worker, bus, clock, self.node, settings.drain_timeout)
+        self._drain = Drain(store, self._worker, bus, clock, self._node, settings.drain_timeout)
+        self._membership.join(Members(store, lease, self._owner, self._beats, self._worker, self._drain))
         self._intake = Intake(
             store,
             in_force,
             bus,
             clock,
-            self.node,
+            self._node,
             self._worker.claim,
             self._worker.take,
             self._reloader.follow,
@@ -214,7 +186,7 @@ class App:
             store, store, in_force, self._reloader, bus, lambda: self._daemon.poke("worker"), self._intake
         )
         self._gate = TokenGate(store, clock, bus)
-        self._disk = Disk([settings.state_dir, *self._database_folder()])
+        self._disk = Disk(folders(settings))
         self._loops = self._make_loops()
         self._daemon = Daemon(self._loops, clock, self._planner.next_due)
         self._metrics = Metrics(
@@ -236,7 +208,7 @@ class App:
 
     def _make_loops(self) -> dict[str, Loop]:
         retention = Retention(self._store, self._in_force, self._bus)
-        auditor = Auditor(self._store, self._bus, self.node)
+        auditor = Auditor(self._store, self._bus, self._node)
         ticks = {
             "planner": self._planner.tick,
             "keeper": self._keeper.tick,
@@ -278,10 +250,6 @@ class App:
             clock_offset=self._beats.offset,
         )
 
-    def _database_folder(self) -> list[Path]:
-        file = sqlite_file(self._settings.database_url, self._settings.state_dir)
-        return [] if file is None else [file.parent]
-
     def _mind_children(self, now: datetime) -> int:
         idle = sum(executor.tick(self._clock.monotonic()) for executor in self._executors.values())
         return idle + self._owner.reap()
@@ -294,7 +262,7 @@ class App:
             now=self._store.now,
             configuration=self._configuration,
             version=VERSION,
-            node=self.node,
+            node=self._node,
             gate=self._gate,
             checks=readiness.checks(),
             metrics=self._metrics.render,
@@ -314,7 +282,7 @@ class App:
             lambda: self._reloader.start(
                 configuration,
                 author="start",
-                node=self._node,
+                node=self._node(),
                 gone=inherited.nodes,
                 after_restore=self._settings.after_restore,
             )
@@ -328,7 +296,7 @@ class App:
         )
         forget_exits(self._settings.state_dir)
         self._owner.open()
-        patient(self._register)
+        patient(self._membership.register)
         self._daemon.on_signal(signal.SIGTERM, self._drain.begin)
         self._daemon.on_signal(signal.SIGINT, self._drain.begin)
         self._daemon.on_signal(signal.SIGHUP, self._reload_aside)
@@ -340,57 +308,13 @@ class App:
         log.info(
             "started",
             version=VERSION,
-            node=self._node,
+            node=self._node(),
             jobs=len(configuration.jobs),
             http=self._doors.address or "nowhere",
             database=self._store.kind,
         )
-        self._bus.publish("node.started", node=self._node, version=VERSION)
+        self._bus.publish("node.started", node=self._node(), version=VERSION)
         self._doors.offer_link(self._gate)
-
-    def _register(self) -> None:
-        settings = self._settings
-        before, now = self._clock.boottime(), self._store.now()
-        node = Node(
-            id=self._node,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            version=VERSION,
-            started_at=now,
-            lease=self._lease,
-            slots=settings.slots,
-            queues=settings.queues,
-            generation=self._in_force.current.generation,
-        )
-        with self._store.begin() as tx:
-            tx.nodes.register(node, now)
-        self._beats.extend_trust(self._owner, before)
-
-    def _replace_supervisor(self) -> None:
-        """The supervisor ended by itself: what it left is ended, its runs are lost, another one takes over."""
-        log.error("supervisor_gone", node=self._node)
-        self._bus.publish("supervisor.gone", node=self._node)
-        self._supervise_anew()
-        if self._lease is None:
-            self._owner.trust(None, None)
-        self._beats.hurry()
-
-    def _begin_anew(self) -> None:
-        """This node was declared dead: everything of it ends, and it goes on under a new identity."""
-        self._worker.accepting = False
-        self._node = new_id()
-        self._supervise_anew()
-        try:
-            self._register()
-        except Unavailable as error:
-            log.warning("node_not_registered", reason=str(error))  # The next beat finds it unknown and asks again.
-        self._worker.accepting = not self._drain.begun
-
-    def _supervise_anew(self) -> None:
-        try:
-            self._owner.replace(self._node)
-        except StartError as error:
-            raise SchedulerError(f"without a supervisor this daemon cannot go on: {error}") from error
 
     def _stop(self) -> None:
         self._doors.close()
@@ -421,9 +345,6 @@ class App:
         return self._drain.over()
 
     # ------------------------------------------------------------ answering
-
-    def node(self) -> str:
-        return self._node
 
     def _configuration(self) -> Configuration:
         return self._in_force.current.configuration

@@ -54,7 +54,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     "Operating": {
         "nodes": "The running daemons",
         "token": "Who may come in over TCP",
-        "db": "The state of the database",
+        "db": "The database: its state, backups, a move to another one",
         "completion": "Have the shell complete verbs, jobs and runs",
     },
 }

@@ -19,6 +19,7 @@ from scheduler.store.dialects.base import Database
 from scheduler.store.generations import SqlGenerations
 from scheduler.store.jobs import SqlJobs
 from scheduler.store.ledger import SqlLedger
+from scheduler.store.moved import refuse_moved
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.queries import SqlQueries
 from scheduler.store.queues import SqlQueues
@@ -151,15 +152,17 @@ def _scheme(url: str) -> str:
     return url.partition(":")[0].partition("+")[0]
 
 
-def open_store(url: str, state_dir: Path, *, release: str) -> SqlStore:
+def open_store(url: str, state_dir: Path, *, release: str, after_restore: bool = False) -> SqlStore:
     """A store whose schema is up to date: made or migrated now if need be, by one daemon at a time.
 
     Raises Unavailable when the database does not answer, StartError when it can never work: a file that cannot be
-    written, an unknown URL, a user that is refused, a schema that needs a newer release than `release`."""
+    written, an unknown URL, a user that is refused, a schema that needs a newer release than `release`, a ledger that
+    was moved elsewhere (but for `after_restore`) or has not arrived yet."""
     database = open_database(url, state_dir)
     try:
         with faults_told(database):
-            _prepare(database, release)
+            prepare(database, release)
+            refuse_moved(database, after_restore=after_restore)
     except SchedulerError:
         database.close()
         raise
@@ -172,7 +175,8 @@ def open_store(url: str, state_dir: Path, *, release: str) -> SqlStore:
     return SqlStore(database)
 
 
-def _prepare(database: Database, release: str) -> None:
+def prepare(database: Database, release: str) -> None:
+    """Makes or migrates the schema; StartError for what is a mistake in the address."""
     try:
         ensure_schema(database, release)
     except Exception as error:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from scheduler.core.errors import StartError
+from scheduler.store.transfer import Transfer
+from scheduler.supervisor.file_lock import FileLock
 from tests.cli.screen import Screen
-from tests.cli.typed import Typist
+from tests.cli.typed import NOW, Typist
 from tests.databases import Place
+from tests.engine.doubles import TurnedClock
+from tests.engine.rig import Rig, jobs
 
 
 @pytest.fixture
@@ -70,3 +78,75 @@ def test_a_database_that_cannot_be(schedctl: Typist) -> None:
     assert answer.code == 1
     assert "mysql" in answer.err
     assert "sesame" not in answer.err
+
+
+# ------------------------------------------------------------ copy
+
+
+def test_copy_moves_the_ledger_and_says_what_to_do_next(schedctl: Typist, sqlite_place: Place, tmp_path: Path) -> None:
+    rig = Rig(sqlite_place.open(), jobs({"a": {"schedule": "* * * * *"}, "b": {}}))
+    rig.tick(minutes=1)
+    rig.finish()
+    rig.desk.run_now("b", author="ana", payload={"n": 1}, has_payload=True)
+    old, new = sqlite_place.state_dir / "scheduler.db", tmp_path / "new.db"
+    answer = schedctl("db", "copy", "--database", str(old), "--to", f"sqlite:///{new}")
+    assert answer.code == 0, answer.err
+    lines = answer.err.splitlines()
+    assert "runs: 2" in lines
+    assert f"rows are in {new}; numbers and audits agree" in answer.err
+    assert f"{old} is marked as moved" in answer.err
+    assert runs(new) == 2
+    with pytest.raises(StartError, match=f"was moved to {new}"):
+        sqlite_place.open()
+    again = schedctl("db", "copy", "--database", str(old), "--to", f"sqlite:///{new}")
+    assert again.code == 5
+    assert "is not empty" in again.err
+
+
+def test_copy_is_refused_while_a_daemon_uses_the_ledger(schedctl: Typist, sqlite_place: Place, tmp_path: Path) -> None:
+    file = sqlite_place.state_dir / "scheduler.db"
+    lock = FileLock.acquire(file)
+    try:
+        answer = schedctl("db", "copy", "--database", str(file), "--to", str(tmp_path / "new.db"))
+    finally:
+        lock.release()
+    assert answer.code == 5
+    assert f"is in use by the daemon with pid {os.getpid()}" in answer.err
+    assert "systemctl stop" in answer.err
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_copy_needs_two_databases(schedctl: Typist, sqlite_place: Place, tmp_path: Path) -> None:
+    file = sqlite_place.state_dir / "scheduler.db"
+    (tmp_path / "url").write_text("postgresql://me:sesame@db/ledger\n")
+    assert schedctl("db", "copy", "--database", str(file)).code == 2
+    assert schedctl("db", "copy", "--to", "x.db", "--to-file", "url").code == 2
+    assert "the same database" in schedctl("db", "copy", "--database", str(file), "--to", str(file)).err
+    assert schedctl("db", "copy", "--database", "missing.db", "--to", "x.db").code == 4
+    assert not Path("missing.db").exists()
+    assert schedctl("db", "copy", "--database", str(file), "--to-file", "nowhere").code == 1
+    answer = schedctl("db", "copy", "--database", str(file), "--to-file", "url")
+    assert answer.code in (3, 78)
+    assert "db/ledger" in answer.err
+    assert "sesame" not in answer.err + answer.out
+
+
+def test_copy_whose_audits_differ_is_not_finished(
+    schedctl: Typist, sqlite_place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(sqlite_place.open(), jobs({"a": {"schedule": "* * * * *"}}), TurnedClock(NOW - timedelta(minutes=5)))
+    rig.tick(minutes=1)
+    rig.finish()
+    copied = Transfer.copy
+
+    def lose(self: Transfer, progress: Callable[[str, int, int], None]) -> int:
+        total = copied(self, progress)
+        with self._target.writing() as connection:
+            connection.exec_driver_sql("UPDATE runs SET scheduled_for = NULL")
+        return total
+
+    monkeypatch.setattr(Transfer, "copy", lose)
+    answer = schedctl("db", "copy", "--database", str(sqlite_place.state_dir / "scheduler.db"), "--to", "new.db")
+    assert answer.code == 1
+    assert "the audits of the last 7 days do not agree" in answer.err
+    sqlite_place.open().close()

@@ -9,6 +9,7 @@ import click
 
 from scheduler.cli.surface import Surface
 from scheduler.cli.verb import SETTINGS, verb
+from scheduler.cli.verbs.db_copy import copy
 from scheduler.core.errors import Refused
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -67,7 +68,7 @@ def backup(surface: Surface, target: Path, database: str | None) -> int:
     return 0
 
 
-for one in (status, backup):
+for one in (status, backup, copy):
     db.add_command(one)
 
 
