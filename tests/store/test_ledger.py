@@ -106,8 +106,9 @@ def test_entries(store: SqlStore) -> None:
         tx.runs.request_cancel([runs[0].id], "", T0)
         tx.runs.skip_waiting([runs[1].id, runs[2].id], "lock", T0)
     instants, skips = entries(store)
-    assert instants == [T0 + number * MINUTE for number in (0, 1, 3, 4)]
+    assert instants == [T0 + number * MINUTE for number in (0, 3, 4)], "what was backfilled had been skipped"
     assert [(one.reason, one.first, one.last, one.count) for one in skips] == [
+        (SkipReason.LOCK, T0 + MINUTE, T0 + MINUTE, 1),
         (SkipReason.LOCK, T0 + 2 * MINUTE, T0 + 2 * MINUTE, 1),
         (SkipReason.MISSED, T0 + 7 * MINUTE, T0 + 8 * MINUTE, 2),
     ]
