@@ -44,6 +44,8 @@ from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 from scheduler.executors.registry import create_executors
 from scheduler.files import JobsFile
+from scheduler.installation import folders, lock_database, open_own_store
+from scheduler.membership import Members, Membership
 from scheduler.memory import give_back
 from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.logs import LogCounts, configure_logs, log_notices

@@ -1,0 +1,107 @@
+"""This daemon as a node: its identity, its row, and the supervisor that serves it."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from scheduler.core.errors import SchedulerError, StartError, Unavailable
+from scheduler.core.execution import Bus, Clock
+from scheduler.core.ids import new_id
+from scheduler.core.model import Node
+from scheduler.core.ports import Store
+from scheduler.engine.beats import Beats
+from scheduler.engine.drain import Drain
+from scheduler.engine.in_force import InForce
+from scheduler.engine.worker import Worker
+from scheduler.settings import Settings
+from scheduler.supervisor.owner import Owner
+
+log = structlog.get_logger("daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """What a node consists of. `lease` None: it has none (SQLite)."""
+
+    store: Store
+    lease: timedelta | None
+    owner: Owner
+    beats: Beats
+    worker: Worker
+    drain: Drain
+
+
+class Membership:
+    """The node's id is random and new with each daemon, and with each time that others have declared it dead."""
+
+    def __init__(self, settings: Settings, version: str, bus: Bus, clock: Clock, in_force: InForce) -> None:
+        self._settings = settings
+        self._version = version
+        self._bus = bus
+        self._clock = clock
+        self._in_force = in_force
+        self._node = new_id()
+        self._members: Members | None = None
+
+    def node(self) -> str:
+        return self._node
+
+    def join(self, members: Members) -> None:
+        """Before anything else is called, but for `node`."""
+        self._members = members
+
+    def register(self) -> None:
+        """From now on the node may hold runs. Raises Unavailable."""
+        members = self._joined()
+        before, now = self._clock.boottime(), members.store.now()
+        node = Node(
+            id=self._node,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=self._version,
+            started_at=now,
+            lease=members.lease,
+            slots=self._settings.slots,
+            queues=self._settings.queues,
+            generation=self._in_force.current.generation,
+        )
+        with members.store.begin() as tx:
+            tx.nodes.register(node, now)
+        members.beats.extend_trust(members.owner, before)
+
+    def replace_supervisor(self) -> None:
+        """The supervisor ended by itself: what it left is ended, its runs are lost, another one takes over."""
+        members = self._joined()
+        log.error("supervisor_gone", node=self._node)
+        self._bus.publish("supervisor.gone", node=self._node)
+        self._supervise_anew(members)
+        if members.lease is None:
+            members.owner.trust(None, None)
+        members.beats.hurry()
+
+    def begin_anew(self) -> None:
+        """This node was declared dead: everything of it ends, and it goes on under a new identity."""
+        members = self._joined()
+        members.worker.accepting = False
+        self._node = new_id()
+        self._supervise_anew(members)
+        try:
+            self.register()
+        except Unavailable as error:
+            log.warning("node_not_registered", reason=str(error))  # The next beat finds it unknown and asks again.
+        members.worker.accepting = not members.drain.begun
+
+    def _supervise_anew(self, members: Members) -> None:
+        try:
+            members.owner.replace(self._node)
+        except StartError as error:
+            raise SchedulerError(f"without a supervisor this daemon cannot go on: {error}") from error
+
+    def _joined(self) -> Members:
+        assert self._members is not None
+        return self._members
