@@ -210,7 +210,7 @@ class Reloader:
                 hint="start without it, or stop them first",
             )
         count = write_off(tx, self._readable(newest), now)
-        log.warning("owed_instants_written_off", count=count, remedy="`schedctl run-now JOB` runs what did not run")
+        log.warning("owed_instants_written_off", count=count, remedy="`schedctl backfill JOB` runs what did not run")
 
     @staticmethod
     def _differs(tx: Transaction, newest: Generation, file: Configuration) -> bool:
