@@ -32,20 +32,22 @@ class Trial:
     def folder(self) -> Path:
         return self.task.folder
 
-    def start(self, role: str) -> Group:
-        """Starts what this role needs; the processes of this role alone."""
-        begun = Group(self.folder) if role in ("schema", "enqueue", "enqueue-batch") else self.group
-        for command in self.peer.commands(role, self.task):
-            begun.start(command.argv, command.environment(self.task), self.folder)
-        return begun
+    def start(self, role: str) -> None:
+        """Starts what this role needs; it lives until the trial ends."""
+        self._start(role, self.group)
 
     def finish(self, role: str, limit: float) -> None:
         """Starts what ends by itself, and waits for it."""
-        begun = self.start(role)
+        begun = Group(self.folder)
         try:
+            self._start(role, begun)
             until(lambda: not begun.alive(), limit, f"{role} is done")
         finally:
             begun.stop()
+
+    def _start(self, role: str, group: Group) -> None:
+        for command in self.peer.commands(role, self.task):
+            group.start(command.argv, command.environment(self.task), self.folder)
 
     def wait_ready(self, seconds: float) -> None:
         """Raises NotMeasured with its last words if it ends before."""
