@@ -29,7 +29,7 @@ def back_up(source: Path, target: Path) -> Backup:
     The copy is read through once (`integrity_check`, `foreign_key_check`) and on disk before it gets its name. Raises
     InvalidInput for a source or a target that cannot be used, Refused for a target that is there, SchedulerError for a
     copy that is damaged; then there is no target."""
-    if target.exists():
+    if os.path.lexists(target):
         raise Refused(f"{target} is there already", hint="name another file: a backup never replaces one")
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -74,8 +74,14 @@ def _copy(source: Path, draft: Path) -> tuple[str, int]:
 
 def _opened(source: Path) -> sqlite3.Connection:
     """For reading; the database of a daemon stays as it is, whoever reads it."""
-    if not source.is_file():
-        raise InvalidInput(f"{source}: there is no such database", hint="name it with --database")
+    try:
+        with source.open("rb"):
+            pass
+    except OSError as error:
+        hint = (
+            "name it with --database" if isinstance(error, FileNotFoundError) else "only its user and root may read it"
+        )
+        raise InvalidInput(f"{source}: {error.strerror}", hint=hint) from None
     connection = sqlite3.connect(
         f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=PATIENCE.total_seconds(), isolation_level=None
     )
@@ -83,9 +89,7 @@ def _opened(source: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         connection.close()
-        raise InvalidInput(
-            f"{source}: {error}", hint="it takes the daemon's user or root to read the database of a daemon"
-        ) from None
+        raise InvalidInput(f"{source}: {error}", hint="is it the database of a schedulerd?") from None
     return connection
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pwd
 import signal
 import sqlite3
+import tempfile
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -134,7 +137,7 @@ def test_an_index_that_misses_rows_gives_no_backup(source: Path, tmp_path: Path)
         add(connection, 1)
         connection.execute("PRAGMA writable_schema=ON")
         connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", index)
-    with pytest.raises(SchedulerError, match="is damaged: .*runs_job"):
+    with pytest.raises(SchedulerError, match=r"is damaged: .*runs_job"):
         back_up(source, tmp_path / "copy.db")
 
 
@@ -151,7 +154,7 @@ def test_what_is_no_database_of_ours(tmp_path: Path, text: str) -> None:
     (tmp_path / "other").write_text(text)
     with pytest.raises(InvalidInput, match="other"):
         back_up(tmp_path / "other", tmp_path / "copy.db")
-    with pytest.raises(InvalidInput, match="there is no such database"):
+    with pytest.raises(InvalidInput, match="missing: No such file"):
         back_up(tmp_path / "missing", tmp_path / "copy.db")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other"]
 
@@ -182,3 +185,33 @@ def test_a_backup_that_is_killed_leaves_no_file_with_its_name(source: Path, tmp_
     assert process.exitcode == -signal.SIGKILL
     assert not (tmp_path / "copy.db").exists()
     assert back_up(source, tmp_path / "copy.db").runs == 100
+
+
+@contextmanager
+def without_rights(folder: Path) -> Iterator[None]:
+    """As somebody who may not enter that folder."""
+    former = os.geteuid()
+    folder.chmod(0o000)
+    if former == 0:
+        os.seteuid(pwd.getpwnam("nobody").pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(former)
+        folder.chmod(0o700)
+
+
+def test_a_database_that_somebody_may_not_read(source: Path) -> None:
+    """As the state directory of a daemon is to those who may only use its socket."""
+    with tempfile.TemporaryDirectory() as open_to_all:
+        Path(open_to_all).chmod(0o777)
+        with without_rights(source.parent), pytest.raises(InvalidInput, match="Permission denied") as refused:
+            back_up(source, Path(open_to_all) / "copy.db")
+        assert os.listdir(open_to_all) == []
+    assert "root may read it" in (refused.value.hint or "")
+
+
+def test_a_target_that_somebody_may_not_write(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    with without_rights(tmp_path / "theirs"), pytest.raises(InvalidInput, match="theirs"):
+        back_up(source, tmp_path / "theirs" / "copy.db")

@@ -258,3 +258,36 @@ def test_jobs_that_build_a_sandbox_of_their_own(unit: Machine) -> None:
     jobs(unit, "jobs: {nests: {command: 'unshare --user --map-root-user --mount mount -t tmpfs x /mnt'}}")
     unit.run("systemctl start schedulerd")
     assert run_now(unit, "nests")["status"] == "COMPLETED"
+
+
+def test_the_ledger_backs_itself_up_and_is_restored(unit: Machine) -> None:
+    """As docs/operations.md says it, word for word where a machine can follow it."""
+    unit.run("id ana || useradd --create-home ana; usermod -aG schedulerd ana; mkdir -p /srv/backups")
+    unit.run("rm -f /srv/backups/*; chown schedulerd /srv/backups; mkdir -p /home/ana/reports")
+    example(unit, "paths.conf")
+    jobs(
+        unit,
+        "jobs:\n  backup-ledger: {command: '/opt/schedulerd/bin/schedctl db backup /srv/backups/'}\n"
+        "  tick: {schedule: '* * * * * *', timezone: UTC, catch_up: all, command: 'echo $SCHED_SCHEDULED_FOR >> "
+        f"{STATE}/ticks'}}\n",
+    )
+    unit.run("systemctl start schedulerd")
+    unit.wait_for(f"test $(wc -l < {STATE}/ticks) -ge 2")
+    assert run_now(unit, "backup-ledger")["status"] == "COMPLETED"
+    forbidden = "setpriv --reuid ana --regid ana --init-groups env HOME=/tmp schedctl db backup /tmp/copy.db"
+    refused = unit.shell(forbidden)
+    assert refused.returncode == 1
+    assert "only its user and root may read it" in refused.stderr
+    ticks = int(unit.run(f"wc -l < {STATE}/ticks"))
+    unit.wait_for(f"test $(wc -l < {STATE}/ticks) -ge {ticks + 2}")
+
+    unit.run("systemctl stop schedulerd")
+    unit.run(f"cd {STATE} && mkdir damaged && mv scheduler.db* damaged/")
+    unit.run(f"install -o schedulerd -g schedulerd -m 600 /srv/backups/scheduler-*.db {STATE}/scheduler.db")
+    drop_in(unit, "ExecStart=\nExecStart=/opt/schedulerd/bin/schedulerd --after-restore")
+    unit.run("systemctl start schedulerd")
+    unit.run("rm /run/systemd/system/schedulerd.service.d/test.conf && systemctl daemon-reload")
+    ticks = int(unit.run(f"wc -l < {STATE}/ticks"))
+    unit.wait_for(f"test $(wc -l < {STATE}/ticks) -ge {ticks + 2}")
+    unit.run(f'systemctl stop schedulerd; test -z "$(sort {STATE}/ticks | uniq -d)"')
+    assert "owed_instants_written_off" in unit.journal()

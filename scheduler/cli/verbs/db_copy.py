@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -42,7 +43,7 @@ def copy(surface: Surface, to: str | None, to_file: Path | None, database: str |
 
     target_url, source_url = _target(to, to_file), find_database(surface, database)
     file = sqlite_file(source_url, Path())
-    if file is not None and not file.is_file():
+    if file is not None and not os.path.isfile(file):
         raise NotFound(f"{file}: there is no such database", hint="name it with --database")
     with ExitStack() as stack:
         for url in {source_url, target_url}:
