@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from scheduler.cli.surface import Surface
-from scheduler.core.errors import InvalidInput, NotFound, Unavailable
+from scheduler.core.errors import InvalidInput, NotFound, Refused, Unavailable
 from scheduler.database_url import usable_url
 from scheduler.settings import load_settings
 
@@ -16,11 +16,17 @@ FILE = "scheduler.db"
 
 def find_database(surface: Surface, given: str | None) -> str:
     """A URL: the one that was given (or the path of a file), else that of this process's environment, else what the
-    running daemon says, else the file in one of the usual places. NotFound lists where it looked."""
+    running daemon says, else the file in one of the usual places. NotFound lists where it looked; Refused for a daemon
+    on another machine, whose paths mean nothing here."""
     if given is not None:
         return as_url(given, "--database")
     if any(name in surface.environ for name in SETTINGS):
         return load_settings({}, surface.environ).database_url
+    if surface.environ.get("SCHEDCTL_URL"):
+        raise Refused(
+            "SCHEDCTL_URL names a daemon elsewhere, and this works on the database itself",
+            hint="type it where the database can be reached, and name that with --database",
+        )
     try:
         return as_url(str(surface.daemon.get("/v1/database")["url"]), "the daemon's database")
     except Unavailable:

@@ -66,6 +66,12 @@ def test_backup_finds_the_database_of_a_daemon_that_is_stopped(schedctl: Typist,
     assert schedctl("db", "backup", "copy.db").code == 0
 
 
+def test_backup_does_not_take_another_machines_path_for_its_own(schedctl: Typist) -> None:
+    answer = schedctl("db", "backup", "copy.db", SCHEDCTL_URL="https://elsewhere:8780")
+    assert answer.code == 5
+    assert "--database" in answer.err
+
+
 def test_backup_says_how_postgresql_does_it(schedctl: Typist) -> None:
     answer = schedctl("db", "backup", "my copy.dump", SCHEDULER_DATABASE_URL="postgresql://me:sesame@db/ledger")
     assert answer.code == 5
