@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -18,13 +19,14 @@ _LIST = Path(__file__).with_name("peers.txt")
 _LOCK = Path(__file__).with_name("peers.lock")
 """Every distribution of the Python environment, as `pip freeze` writes it."""
 _STATE = HOME / "state.json"
+_AGAIN = "try python -m bench.peers.install"
 _PATIENCE = 600
 """Seconds that one package may take."""
 
 
 def installed(package: str) -> str:
     """Empty if that package of `peers.txt` is there, else why it is not."""
-    reason: str = _state().get(package, "it is not prepared: run python -m bench.peers.install")
+    reason: str = _state().get(package, f"it is not prepared; {_AGAIN}")
     return reason
 
 
@@ -46,9 +48,9 @@ def prepare(say: bool = True) -> None:
             state[package] = ""
         except subprocess.CalledProcessError as error:
             words = (error.stderr or error.stdout or "").strip().splitlines()
-            state[package] = f"it cannot be installed: {words[-1] if words else error}"
+            state[package] = f"it cannot be installed ({words[-1] if words else error}); {_AGAIN}"
         except (OSError, subprocess.TimeoutExpired) as error:
-            state[package] = f"it cannot be installed: {error}"
+            state[package] = f"it cannot be installed ({error}); {_AGAIN}"
     _STATE.write_text(json.dumps(state, indent=1))
     _state.cache_clear()
 
@@ -79,7 +81,14 @@ def _node(wanted: list[str]) -> None:
 
 def _debian(wanted: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        _run(["apt-get", "download", *wanted], Path(folder))
+        try:
+            _run(["apt-get", "download", *wanted], Path(folder))
+        except subprocess.CalledProcessError:
+            if os.geteuid() != 0:
+                raise
+            # A new machine has no list of packages yet.
+            _run(["apt-get", "update", "--quiet"])
+            _run(["apt-get", "download", *wanted], Path(folder))
         for file in Path(folder).glob("*.deb"):
             _run(["dpkg", "--extract", str(file), str(HOME / "debian")])
 

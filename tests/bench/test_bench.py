@@ -91,12 +91,33 @@ def test_a_peer_that_is_not_there_says_so(monkeypatch: pytest.MonkeyPatch, tmp_p
         row = session.row("cronstable", lambda: _try(session))
     install._state.cache_clear()
     assert row.figures == {}
-    assert row.failed == "it is not prepared: run python -m bench.peers.install"
+    assert row.failed == "it is not prepared; try python -m bench.peers.install"
 
 
 def _try(session: Session) -> dict[str, float]:
     with trial(session, "cronstable", 1):
         raise AssertionError("it is there")
+
+
+def test_what_cannot_be_installed_is_remembered_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "peers.txt").write_text("# comment\ndebian cron cron\npython huey huey==3.5.4\n")
+    monkeypatch.setattr(install, "HOME", tmp_path / "home")
+    monkeypatch.setattr(install, "_STATE", tmp_path / "home" / "state.json")
+    monkeypatch.setattr(install, "_LIST", tmp_path / "peers.txt")
+    monkeypatch.setattr(install, "_KINDS", {"debian": _no_client, "python": lambda wanted: None})
+    install._state.cache_clear()
+    install.prepare(say=False)
+    assert install.installed("cron") == "it cannot be installed (there is no apt-get here); " + install._AGAIN
+    assert install.installed("huey") == ""
+    monkeypatch.setattr(install, "_KINDS", {})
+    install.prepare(say=False)  # Not tried again while the list is the same.
+    install._state.cache_clear()
+
+
+def _no_client(wanted: list[str]) -> None:
+    raise OSError("there is no apt-get here")
 
 
 def test_a_peer_does_not_do_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
