@@ -70,19 +70,20 @@ class Cgroups:
 
 
 def delegated() -> str | None:
-    """The cgroup v2 directory of this process if it was handed over to it (`Delegate=`), else None.
+    """The cgroup v2 directory that was handed over to this process (`Delegate=`), else None: its own, or
+    the one above if it was put into a leaf of it (`DelegateSubgroup=`). It enables no controllers, so that
+    processes beside groups are allowed.
 
     Root may write everywhere, so being allowed to is not enough: systemd marks what it delegates.
     """
     path = _own_path()
     if path is None:
         return None
-    for name in ("user.delegate", "trusted.delegate"):
-        try:
-            if os.getxattr(path, name) == b"1":
-                return path
-        except OSError:
-            continue
+    for place in (path, os.path.dirname(path)):
+        for name in ("user.delegate", "trusted.delegate"):
+            with contextlib.suppress(OSError):
+                if os.getxattr(place, name) == b"1":
+                    return place
     handed_over = os.geteuid() != 0 and os.access(path, os.W_OK)
     return path if handed_over and os.access(os.path.join(path, "cgroup.procs"), os.W_OK) else None
 

@@ -221,9 +221,10 @@ def test_daemons_of_a_living_run_are_not_reaped_too_early(supervisor: Harness) -
 
 @pytest.fixture
 def cgroup_root() -> str:
-    root = Path("/sys/fs/cgroup/unified")
-    if not root.is_dir() or os.geteuid() != 0:
-        pytest.skip("NEEDS ROOT and cgroup v2 at /sys/fs/cgroup/unified")
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    root = next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+    if root is None or os.geteuid() != 0:
+        pytest.skip("NEEDS ROOT and a mounted cgroup v2")
     folder = root / f"schedulerd-test-{os.getpid()}-{time.monotonic_ns()}"
     try:
         folder.mkdir()
@@ -257,16 +258,23 @@ print(delegated())
 
 
 def test_a_cgroup_is_used_only_if_it_was_handed_over(cgroup_root: str) -> None:
-    def seen() -> str:
+    def seen(place: Path) -> str:
         root = str(Path(__file__).parents[2])
-        command = [sys.executable, "-I", "-S", "-c", DELEGATED, root, cgroup_root]
+        command = [sys.executable, "-I", "-S", "-c", DELEGATED, root, str(place)]
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
-    assert seen() == "None"
-    os.setxattr(cgroup_root, "user.delegate", b"1")
-    assert seen() == cgroup_root
-    wait_until(lambda: not Path(cgroup_root, "cgroup.procs").read_text())
-    os.rmdir(cgroup_root)
+    unit, leaf = Path(cgroup_root), Path(cgroup_root, "leaf")
+    below = leaf / "below"
+    below.mkdir(parents=True)
+    assert seen(unit) == seen(leaf) == "None"
+    os.setxattr(unit, "user.delegate", b"1")
+    assert seen(unit) == str(unit)
+    # DelegateSubgroup= puts the daemon into a leaf of what it delegates, and no deeper.
+    assert seen(leaf) == str(unit)
+    assert seen(below) == "None"
+    for place in (below, leaf, unit):
+        wait_until(lambda place=place: not place.joinpath("cgroup.procs").read_text())
+        place.rmdir()
 
 
 def test_with_a_cgroup(tmp_path: Path, cgroup_root: str) -> None:
