@@ -16,7 +16,7 @@ from bench.profile import Profile
 from bench.tools import services
 from bench.tools.daemon import Daemon
 from bench.tools.processes import Others
-from bench.tools.stamps import stamp_program
+from bench.tools.stamps import shell_program, stamp_program
 
 DATABASES = ("SQLite", "PostgreSQL")
 
@@ -62,6 +62,11 @@ class Session:
     def child(self) -> Path:
         """The program that stamps its own start."""
         return stamp_program(self._home)
+
+    @property
+    def shell_child(self) -> Path:
+        """The same as a shell script."""
+        return shell_program(self._home)
 
     def server(self, kind: str) -> str:
         """The URL of the PostgreSQL or Redis server of this session, started when it is first needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from bench.measurement import Bar, Figures, Row
 from bench.peers.trial import due_together
@@ -30,15 +31,16 @@ def run(session: Session) -> Iterator[Row]:
     yield from session.theirs(PEERS, lambda name: due_together(session, name, count, command=True))
 
 
-def measure(session: Session, count: int, database: str, slots: int = 64) -> Figures:
+def measure(session: Session, count: int, database: str, slots: int = 64, child: Path | None = None) -> Figures:
     """`slots`: how many may run at once, in the queue and on the node; 64 is the default."""
-    return with_due(4 + count * 0.004, lambda due: _measure(session, count, database, slots, due))
+    program = child or session.child
+    return with_due(4 + count * 0.004, lambda due: _measure(session, count, database, slots, program, due))
 
 
-def _measure(session: Session, count: int, database: str, slots: int, due: float) -> Figures:
+def _measure(session: Session, count: int, database: str, slots: int, child: Path, due: float) -> Figures:
     folder = session.folder()
     jobs = (
-        job(f"job-{number:05}", schedule=at(due), command=[str(session.child), str(folder / "started.cmd")])
+        job(f"job-{number:05}", schedule=at(due), command=[str(child), str(folder / "started.cmd")])
         for number in range(count)
     )
     text = jobs_file(jobs, queues=f"{{default: {{concurrency: {slots}}}}}")

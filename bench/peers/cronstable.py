@@ -23,7 +23,7 @@ def _daemon(schedule: Callable[[Task, int], str]) -> Callable[[Task], list[Comma
     def commands(task: Task) -> list[Command]:
         child = [f"      - {task.child}", f"      - {task.folder / 'started.cmd'}"]
         # Its YAML knows no flow mappings.
-        lines = ["defaults:", "  utc: true", "  captureStderr: false", "jobs:"]
+        lines = ["defaults:", "  utc: true", "jobs:"]
         for number in range(task.count):
             when = schedule(task, number)
             lines += [f"  - name: job-{number}", f'    schedule: "{when}"', "    command:", *child]

@@ -75,33 +75,37 @@ class Trial:
 
 
 @contextmanager
-def trial(session: Session, name: str, count: int, due: float = 0.0, *, command: bool = False) -> Iterator[Trial]:
-    """Raises NotMeasured where the peer is not there; everything that was started ends with the context."""
-    peer = peers()[name]
+def trial(
+    session: Session, name: str, count: int, due: float = 0.0, *, command: bool = False, child: Path | None = None
+) -> Iterator[Trial]:
+    """A peer at work: on jobs that run `child` (None: the usual one) with `command`, else on a no-op inside of it.
+
+    Raises NotMeasured where it is not there; everything that was started ends with the context."""
+    peer, child = peers()[name], child or session.child
     peer.must_be_there()
     with ExitStack() as stack:
         folder = session.folder()
         stack.callback(session.drop, folder)
         environment = {**base_environment(), "BENCH_DIR": str(folder), "BENCH_N": str(count), "BENCH_DUE": str(due)}
-        environment |= {"BENCH_MODE": "cmd" if command else "noop", "BENCH_CHILD": str(session.child)}
+        environment |= {"BENCH_MODE": "cmd" if command else "noop", "BENCH_CHILD": str(child)}
         for kind in peer.services:
             variable = {"postgresql": "BENCH_PG", "redis": "BENCH_REDIS"}[kind]
             environment[variable] = stack.enter_context(session.service(kind))
         group = Group(folder)
         stack.callback(group.stop)
-        begun = Trial(peer, Task(folder, count, due, session.child, command, environment), group)
+        begun = Trial(peer, Task(folder, count, due, child, command, environment), group)
         if "schema" in peer.roles:
             begun.finish("schema", 60)
         yield begun
 
 
-def due_together(session: Session, name: str, count: int, *, command: bool) -> Figures:
+def due_together(session: Session, name: str, count: int, *, command: bool, child: Path | None = None) -> Figures:
     """`count` jobs due at one instant: seconds after it until they were recorded, and until they had started."""
     peer = peers()[name]
     due = float(int(time.time() + peer.lead(count)) + 1)
     if peer.whole_minutes:
         due += -due % 60
-    with trial(session, name, count, due, command=command) as one:
+    with trial(session, name, count, due, command=command, child=child) as one:
         one.start("due")
         sleep_until(due - 0.1)
         if not one.group.alive():
