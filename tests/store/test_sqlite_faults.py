@@ -106,7 +106,7 @@ def test_the_file_is_replaced(store: SqlStore, file: Path) -> None:
 
 def test_what_is_not_a_database(tmp_path: Path) -> None:
     (tmp_path / "scheduler.db").write_bytes(b"something else entirely" * 100)
-    with pytest.raises(Unavailable, match="not an SQLite database"):
+    with pytest.raises(StartError, match="not an SQLite database"):
         open_store("", tmp_path, release=RELEASE)
 
 
