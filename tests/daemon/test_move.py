@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 from tests.daemon.conftest import Make
+from tests.daemon.instants import JOBS, check_and_stop, started
 from tests.daemon.test_start import refused
 from tests.daemon.waiting import wait_for
 from tests.databases import Place
-
-JOBS = """
-defaults: {{timezone: UTC}}
-jobs:
-  every-second:
-    schedule: "* * * * * *"
-    catch_up: all
-    command: 'echo $SCHED_SCHEDULED_FOR >> {file}'
-"""
-
-
-def started(file: Path) -> Counter[str]:
-    return Counter(file.read_text().splitlines() if file.exists() else [])
 
 
 def schedctl(*arguments: str) -> str:
@@ -53,13 +39,4 @@ def test_nothing_is_lost_or_doubled_on_the_way(make_world: Make, tmp_path: Path,
     world.url = fresh_postgres_place.url
     world.start()
     wait_for(lambda: len(started(file)) >= before + 3, 20, "the job runs on")
-    audit = json.loads(world.get("/v1/audit")[1])
-    assert audit["clean"], audit
-    assert world.stop() == 0
-    instants = started(file)
-    assert max(instants.values()) == 1
-    runs, skips = world.read_ledger()
-    covered = Counter(run.instant for run in runs if run.instant is not None)
-    covered.update(at for skip in skips for at in range(skip.first, skip.last + 1))
-    assert max(covered.values()) == 1
-    assert sorted(covered) == list(range(min(covered), max(covered) + 1))
+    check_and_stop(world, file)
