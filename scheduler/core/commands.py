@@ -179,6 +179,12 @@ class Commands(Protocol):
         now."""
         ...
 
+    def retry_all(
+        self, runs: Sequence[str], *, author: str, reason: str = ""
+    ) -> list[tuple[str, Run | SchedulerError]]:
+        """The same for many, in their order; an error (NotFound, Refused) concerns that one alone."""
+        ...
+
     def pause(self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str) -> list[Pause]: ...
 
     def resume(self, jobs: Collection[str], *, author: str) -> list[str]:

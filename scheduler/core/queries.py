@@ -56,6 +56,10 @@ class Entry:
     skip: Skip | None = None
 
 
+CURSOR = r"r(\d{1,18})s(\d{1,18})"
+"""What the cursor of a page looks like; nobody but the store knows what it means."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Entries, newest first. `cursor` asks for the page after this one; None: there is none."""

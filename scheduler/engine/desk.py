@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from scheduler.core.commands import Acked, AuditReport, Backfilled, Deliver, IfBusy, Reloaded, RunRequest
@@ -30,6 +31,8 @@ from scheduler.engine.reload import Reloader
 T = TypeVar("T")
 
 AUDIT_PERIOD = timedelta(hours=24)
+TOGETHER = 100
+"""Runs that are retried in one transaction."""
 LETTERS = 10_000
 """Dead letters of a job that are discarded at once."""
 
@@ -91,29 +94,55 @@ class Desk:
         return after
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:
-        def again(tx: Transaction, now: datetime) -> Run:
-            old = _stored(tx, run)
-            definition = self._job(old.job)
-            if old.status is Status.PENDING and old.attempt > 0:
-                tx.runs.hasten(run, now)
-                return _stored(tx, run)
-            if not old.status.final:
-                raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")
-            new = replace(
-                new_run(definition, Cause.RETRY, now),
-                payload=old.payload,
-                has_payload=old.has_payload,
-                retry_of=old.id,
-                note=reason,
-                author=author,
-            )
-            tx.runs.insert([new])
-            return _stored(tx, new.id)
-
-        result = self._write(again)
-        self._wake()
-        self._bus.publish("run.planned", run=result.id, job=result.job, cause=str(result.cause), author=author)
+        result = self._write(lambda tx, now: self._again(tx, run, now, author, reason))
+        self._announce_retries([result], author)
         return result
+
+    def retry_all(
+        self, runs: Sequence[str], *, author: str, reason: str = ""
+    ) -> list[tuple[str, Run | SchedulerError]]:
+        done: list[tuple[str, Run | SchedulerError]] = []
+        for start in range(0, len(runs), TOGETHER):
+            done += self._write(partial(self._try_all, runs[start : start + TOGETHER], author, reason))
+        self._announce_retries([run for _, run in done if isinstance(run, Run)], author)
+        return done
+
+    def _try_all(
+        self, runs: Sequence[str], author: str, reason: str, tx: Transaction, now: datetime
+    ) -> list[tuple[str, Run | SchedulerError]]:
+        done: list[tuple[str, Run | SchedulerError]] = []
+        for run in runs:
+            try:
+                done.append((run, self._again(tx, run, now, author, reason)))
+            except (NotFound, Refused) as error:  # Known before anything is written for that one.
+                done.append((run, error))
+        return done
+
+    def _again(self, tx: Transaction, run: str, now: datetime, author: str, reason: str) -> Run:
+        old = _stored(tx, run)
+        definition = self._job(old.job)
+        if old.status is Status.PENDING and old.attempt > 0:
+            tx.runs.hasten(run, now)
+            return _stored(tx, run)
+        if not old.status.final:
+            raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")
+        new = new_run(
+            definition,
+            Cause.RETRY,
+            now,
+            payload=old.payload,
+            has_payload=old.has_payload,
+            retry_of=old.id,
+            note=reason,
+            author=author,
+        )
+        tx.runs.insert([new])
+        return _stored(tx, new.id)
+
+    def _announce_retries(self, runs: Sequence[Run], author: str) -> None:
+        self._wake()
+        for run in runs:
+            self._bus.publish("run.planned", run=run.id, job=run.job, cause=str(run.cause), author=author)
 
     def pause(self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str) -> list[Pause]:
         definitions = [self._job(name) for name in jobs]

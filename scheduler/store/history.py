@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, select
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.model import Cause, Status
-from scheduler.core.queries import Entry, Page, RunFilter
+from scheduler.core.queries import CURSOR, Entry, Page, RunFilter
 from scheduler.store import tables as t
 from scheduler.store.rows import RUN, runs_of, skip_of, with_payloads
 from scheduler.store.session import Session
 
-_CURSOR = re.compile(r"r(\d{1,18})s(\d{1,18})", re.ASCII)
+_CURSOR = re.compile(CURSOR, re.ASCII)
 _START = 1 << 62
 
 

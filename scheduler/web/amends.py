@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -20,6 +17,9 @@ from scheduler.web.operation import Operation, author_of
 from scheduler.web.present import Shown, when
 from scheduler.web.schemas import INSTANT, TEXT, many, record, ref
 
+MOST = 1_000
+"""Dead letters in one request."""
+
 REASON = Text("reason", "Kept, and shown wherever somebody wonders.")
 ACK = Body((REASON,))
 BACKFILL = Body(
@@ -32,7 +32,11 @@ BACKFILL = Body(
     )
 )
 LETTERS = Body(
-    (Names("runs", "These.", required=False), Text("job", "All of this job; either this or `runs`.", 200), REASON)
+    (
+        Names("runs", "These.", required=False, most=MOST),
+        Text("job", "All of this job; either this or `runs`.", 200),
+        REASON,
+    )
 )
 
 
@@ -105,20 +109,18 @@ async def retry_letters(request: Request) -> Answer:
         wanted = runs
         if job is not None:
             with backend.readable.queries() as queries:
-                page = queries.dead_letters(job, limit=1000)
+                page = queries.dead_letters(job, limit=MOST)
             wanted = [entry.run.id for entry in reversed(page.entries) if entry.run is not None]
-        again = partial(backend.commands.retry, author=author_of(request), reason=reason)
-        return [_retried(run, again) for run in wanted]
+        done = backend.commands.retry_all(wanted, author=author_of(request), reason=reason)
+        return [_retried(run, made) for run, made in done]
 
     done = await run_in_threadpool(retry)
     return Answer({"retried": done}, status_code=202)
 
 
-def _retried(run: str, again: Callable[[str], Run]) -> Shown:
-    try:
-        made = again(run)
-    except SchedulerError as error:
-        return {"retry_of": run, "run_id": None, "error": problem_of(error).content}
+def _retried(run: str, made: Run | SchedulerError) -> Shown:
+    if isinstance(made, SchedulerError):
+        return {"retry_of": run, "run_id": None, "error": problem_of(made).content}
     return {"retry_of": run, "run_id": made.id, "error": None}
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anyio import CapacityLimiter
+from starlette.requests import Request
 from starlette.types import ASGIApp
 
+from scheduler.core.access import Access
 from scheduler.web import (
     amends,
     configuration,
@@ -21,14 +23,23 @@ from scheduler.web import (
     stream,
     tokens,
 )
-from scheduler.web.backend import Backend
+from scheduler.web.answers import Answer
+from scheduler.web.backend import Backend, backend_of
 from scheduler.web.enqueue import Porter
 from scheduler.web.events import Hub
 from scheduler.web.guard import Guard
+from scheduler.web.openapi import document
 from scheduler.web.operation import Operation
 from scheduler.web.rates import Lines
 from scheduler.web.router import Router
+from scheduler.web.schemas import OBJECT
 from scheduler.web.waiting import RunWatch
+
+
+async def openapi(request: Request) -> Answer:
+    """This API, as OpenAPI 3.1."""
+    return Answer(document(OPERATIONS, backend_of(request).version))
+
 
 OPERATIONS: Sequence[Operation] = (
     *enqueue.operations,
@@ -43,6 +54,7 @@ OPERATIONS: Sequence[Operation] = (
     *configuration.operations,
     *tokens.operations,
     *signin.operations,
+    Operation("GET", "/openapi.json", openapi, Access.ANYBODY, OBJECT),
 )
 
 

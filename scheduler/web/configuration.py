@@ -20,13 +20,13 @@ JOB = Text("job", "Only this one.")
 
 
 def configuration(request: Request) -> Answer:
-    """Hash and texts, as they were read. Only for those who may act: people write all kinds of things into files."""
+    """The files in force, as they were read. For those who may act: people write all kinds of things into files."""
     found = _in_force(request)
     return Answer({"hash": found.hash, "files": dict(found.files)})
 
 
 def effective(request: Request) -> Answer:
-    """Every value of `?job=` (default: all jobs), with `file:line`, or `(default)`."""
+    """Every value that is in force, with the `file:line` that gave it, or `(default)`."""
     found = _in_force(request)
     job = JOB.read(request) or None
     if job is not None and job not in found.jobs:

@@ -47,7 +47,7 @@ async def pause_job(request: Request) -> Answer:
 
 
 async def pause_jobs(request: Request) -> Answer:
-    """Several at once, all or none: `{"jobs": [...], "until": ..., "reason": ...}`."""
+    """Lets several jobs rest, all or none."""
     body = await PAUSE_MANY.read(request)
     return await _pause(request, body["jobs"], body)
 
@@ -78,7 +78,7 @@ async def reload(request: Request) -> Answer:
 
 
 def audit(request: Request) -> Answer:
-    """Expected against recorded, `?since=` (default: 24 hours), `?job=`."""
+    """What should have happened against what is recorded."""
     backend = backend_of(request)
     return Answer(audit_json(backend.commands.audit(since=SINCE.read(request), job=JOB.read(request) or None)))
 

@@ -165,19 +165,20 @@ class Names:
     name: str
     help: str
     required: bool = True
+    most: int = MOST_NAMES
 
     @property
     def schema(self) -> Schema:
         kind: Any = "array" if self.required else ["array", "null"]
-        return {"type": kind, "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_NAMES}
+        return {"type": kind, "items": {"type": "string"}, "minItems": 1, "maxItems": self.most}
 
     def read(self, value: Any) -> list[str]:
         if value is None and not self.required:
             return []
         if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
             raise InvalidInput(f"`{self.name}` must be a list of names", hint=f'write {{"{self.name}": ["a", "b"]}}')
-        if len(value) > MOST_NAMES:
-            raise InvalidInput(f"`{self.name}` has {len(value)} entries, at most {MOST_NAMES} are taken at once")
+        if len(value) > self.most:
+            raise InvalidInput(f"`{self.name}` has {len(value)} entries, at most {self.most} are taken at once")
         return [plain_name(one) for one in value]
 
 
@@ -228,10 +229,12 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """An object with these fields and no others; where none is required the body may be left out."""
+    """An object with these fields and no others; where none is required the body may be left out. `media`: how it is
+    written."""
 
     fields: Sequence[Field]
     limit: int = BODY_LIMIT
+    media: str = "application/json"
 
     @property
     def schema(self) -> Schema:
@@ -244,7 +247,7 @@ class Body:
     async def read(self, request: Request) -> dict[str, Any]:
         """By name, every field. Raises Malformed (400, 413, 415) or InvalidInput (422)."""
         raw = await read_body(request, self.limit)
-        if not raw.strip():
+        if not raw:
             return read_fields({}, self.fields)
         # A large one takes its time, which others must not wait for.
         value = parse_json(raw) if len(raw) <= LARGE else await to_thread.run_sync(parse_json, raw)

@@ -21,7 +21,8 @@ async def healthz(request: Request) -> Answer:
 
 
 async def readyz(request: Request) -> Answer:
-    """200 if every check is content, else 503; either way with each check's answer (`ok` or the reason)."""
+    """Whether this node can do its work. 200 if every check is content, else 503; either way with each check's answer
+    (`ok` or the reason)."""
     failed, shown = run_checks(backend_of(request))
     return Answer({"status": "not ready" if failed else "ready", "checks": shown}, status_code=503 if failed else 200)
 

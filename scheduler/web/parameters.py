@@ -37,14 +37,16 @@ class Parameter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Empty if it is not given."""
+    """Empty if it is not given. `pattern` tells others what is taken; whoever uses the text checks it."""
 
     name: str
     help: str
+    pattern: str | None = None
 
     @property
     def schema(self) -> Schema:
-        return {"type": "string", "maxLength": LONGEST}
+        shape = {} if self.pattern is None else {"pattern": f"^({self.pattern})?$"}
+        return {"type": "string", "maxLength": LONGEST, **shape}
 
     def read(self, request: Request) -> str:
         value = request.query_params.get(self.name, "")
@@ -64,7 +66,7 @@ class Words:
 
     @property
     def schema(self) -> Schema:
-        return {"type": "array", "items": {"type": "string", "enum": list(self.of)} if self.of else {"type": "string"}}
+        return {"type": "array", "items": {"type": "string", "enum": [*self.of, ""]} if self.of else {"type": "string"}}
 
     def read(self, request: Request) -> tuple[str, ...]:
         values = request.query_params.getlist(self.name)

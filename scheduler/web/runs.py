@@ -20,7 +20,8 @@ from scheduler.web.fields import Text as TextField
 from scheduler.web.inputs import plain_name
 from scheduler.web.operation import Operation, author_of
 from scheduler.web.output import cut, printed
-from scheduler.web.parameters import Flag, Instant, Number, Text, Words
+from scheduler.web.paging import CURSOR, LIMIT
+from scheduler.web.parameters import Flag, Instant, Number, Words
 from scheduler.web.present import detail_json, page_json, run_json
 from scheduler.web.schemas import TEXT, ref
 from scheduler.web.waiting import POLL, RunWatch
@@ -34,11 +35,9 @@ CAUSE = Words("cause", "Only of these causes; skips count as `schedule`.", tuple
 SINCE = Instant("since", "Not before that.")
 UNTIL = Instant("until", "Before that.")
 SKIPS = Flag("skips", "Also what was skipped.", True)
-LIMIT = Number("limit", "Entries on a page.", 50, 1, 1000)
-CURSOR = Text("cursor", "The `cursor` of the page before.")
 WAIT = Number("wait", "Answer when the status is final, or after so many seconds.", 0, 0, LONGEST_WAIT)
 ATTEMPT = Number("attempt", "Of this attempt; 0: of the last one that has output.", 0, 0, 1_000_000)
-OFFSET = Number("offset", "From there on.", 0, 0, 1 << 60)
+OFFSET = Number("offset", "From there on.", 0, 0, 10**18 - 1)
 REASON = Body((TextField("reason", "Kept with the run."),))
 
 
@@ -66,7 +65,8 @@ def _is_missed(entry: Entry) -> bool:
 
 
 async def get_run(request: Request) -> Answer:
-    """One run; `?wait=30` answers when its status is final, or after so many seconds with what it is then."""
+    """One run, with its payload and attempts. With `wait` the answer comes when its status is final, or after so many
+    seconds with what it is then."""
     backend = backend_of(request)
     text = plain_name(request.path_params["run"])
     wait = WAIT.read(request)
@@ -77,7 +77,7 @@ async def get_run(request: Request) -> Answer:
 
 
 def get_status(request: Request) -> Answer:
-    """Only what somebody who polls wants to know; `Retry-After` says when to ask again."""
+    """Only what somebody who polls wants to know. `Retry-After` says when to ask again."""
     run = _load(backend_of(request), plain_name(request.path_params["run"])).run
     shown = {"status": str(run.status), "progress": run.progress, "message": run.message}
     return Answer(shown, headers={} if run.status.final else {"Retry-After": RETRY_AFTER})
@@ -98,7 +98,7 @@ async def _wait(backend: Backend, watch: RunWatch, run: str, seconds: int) -> Ru
 
 
 def get_log(request: Request) -> Response:
-    """The raw bytes of an attempt (`?attempt=`, default: the last one that has output), from `?offset=` on.
+    """What an attempt has printed, as raw bytes.
 
     Headers: `Schedctl-Attempt`, `Schedctl-Offset` (where to go on), `Schedctl-Complete` (`true`: nothing follows in
     this attempt), `Schedctl-Status` of the run. Offsets count what the attempt printed; where bytes were left out a

@@ -10,8 +10,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from scheduler.core.access import Access, Token
+from scheduler.web.answers import Malformed
 from scheduler.web.backend import backend_of
 from scheduler.web.fields import Body
+from scheduler.web.fields import Text as TextField
 from scheduler.web.guard import COOKIE, session_of
 from scheduler.web.inputs import read_body
 from scheduler.web.operation import Operation, caller_of
@@ -19,8 +21,9 @@ from scheduler.web.parameters import Text
 from scheduler.web.schemas import TEXT
 
 FORM = "application/x-www-form-urlencoded"
-FORM_LIMIT = 4096
+FORM_LIMIT = 16 << 10
 CODE = Text("code", "Of a one-time link.")
+SIGN_IN = Body((TextField("token", "With which somebody signs in.", 200),), FORM_LIMIT, FORM)
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -65,7 +68,10 @@ async def sign_in_page(request: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Takes the form's `token`; the answer sets the cookie."""
     raw = await read_body(request, FORM_LIMIT, (FORM,))
-    token = parse_qs(raw.decode("latin-1"), max_num_fields=10).get("token", [""])[0].strip() if raw else ""
+    try:
+        token = parse_qs(raw.decode("latin-1"), max_num_fields=10).get("token", [""])[0].strip()
+    except ValueError:
+        raise Malformed("this is not the form of this page") from None
     gate = backend_of(request).gate
     if gate.stale(missed=gate.recall(token) is None):
         await to_thread.run_sync(gate.refresh)
@@ -77,7 +83,6 @@ async def sign_in(request: Request) -> Response:
 
 async def sign_out(request: Request) -> Response:
     """Ends the browser's session."""
-    await read_body(request, FORM_LIMIT, (FORM,))
     secret = session_of(request.scope)
     if secret is not None:
         await to_thread.run_sync(backend_of(request).gate.sign_out, secret)
@@ -105,6 +110,6 @@ def _page(body: str, status: int = 200) -> HTMLResponse:
 
 operations = [
     Operation("GET", "/signin", sign_in_page, Access.ANYBODY, TEXT, query=(CODE,), media="text/html"),
-    Operation("POST", "/signin", sign_in, Access.ANYBODY, TEXT, body=Body((), FORM_LIMIT), media="text/html"),
-    Operation("POST", "/signout", sign_out, Access.ANYBODY, TEXT, body=Body((), FORM_LIMIT), media="text/html"),
+    Operation("POST", "/signin", sign_in, Access.ANYBODY, TEXT, body=SIGN_IN, media="text/html"),
+    Operation("POST", "/signout", sign_out, Access.ANYBODY, TEXT, media="text/html"),
 ]

@@ -11,14 +11,13 @@ from scheduler.web.backend import backend_of
 from scheduler.web.health import run_checks
 from scheduler.web.job_json import STATES, state_of
 from scheduler.web.operation import Operation
+from scheduler.web.paging import CURSOR, LIMIT
 from scheduler.web.parameters import Number, Text
 from scheduler.web.present import generation_json, node_json, page_json, queue_json, when
 from scheduler.web.schemas import COUNT, INSTANT, OBJECT, TEXT, many, record, ref
 
 GENERATIONS = Number("limit", "So many of the newest.", 20, 1, 1000)
 JOB = Text("job", "Only of this job.")
-LIMIT = Number("limit", "Entries on a page.", 50, 1, 1000)
-CURSOR = Text("cursor", "The `cursor` of the page before.")
 
 
 def status(request: Request) -> Answer:
@@ -80,7 +79,7 @@ def queues(request: Request) -> Answer:
 
 
 def dead_letters(request: Request) -> Answer:
-    """`?job=` `?limit=50` `?cursor=`; newest first, with payloads."""
+    """Runs with a payload that gave up and that nobody has retried or discarded, newest first, with their payloads."""
     job = JOB.read(request) or None
     limit = LIMIT.read(request)
     with backend_of(request).readable.queries() as queries:

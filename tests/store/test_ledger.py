@@ -118,7 +118,7 @@ def test_entries(store: SqlStore) -> None:
     )
     assert entries(store, T0 + 9 * MINUTE, FAR) == ([], [])
     with store.read() as tx:
-        assert tx.ledger.totals(T0, T0 + 8 * MINUTE) == {"job": (4, {"lock": 2, "missed": 2})}
+        assert tx.ledger.totals(T0, T0 + 8 * MINUTE) == {"job": (3, {"lock": 2, "missed": 2})}
         assert tx.ledger.totals(T0 + 3 * MINUTE, T0 + 6 * MINUTE) == {"job": (2, {})}
 
 

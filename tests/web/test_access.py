@@ -43,7 +43,15 @@ PATHS = {
 """What stands for the parameters of a path."""
 
 ASKED: dict[Access, set[str]] = {
-    Access.ANYBODY: {"GET /healthz", "GET /readyz", "GET /metrics", "GET /signin", "POST /signin", "POST /signout"},
+    Access.ANYBODY: {
+        "GET /healthz",
+        "GET /readyz",
+        "GET /metrics",
+        "GET /openapi.json",
+        "GET /signin",
+        "POST /signin",
+        "POST /signout",
+    },
     Access.FACTS: {
         "GET /v1/status",
         "GET /v1/nodes",
@@ -402,7 +410,9 @@ def test_a_page_of_another_origin_cannot_act(faces: Faces, over_tcp: Over, origi
 
 
 def test_a_wrong_token_signs_nobody_in(over_tcp: Over) -> None:
-    for data in ({"token": "sched_wrong"}, {"token": ""}, {}):
+    many = over_tcp().post("/signin", data={f"field{number}": "x" for number in range(20)})
+    assert (many.status_code, "set-cookie" in many.headers) == (400, False)
+    for data in ({"token": "sched_wrong"}, {"token": ""}, {"token": "\xff"}, {}):
         answer = over_tcp().post("/signin", data=data)
         assert answer.status_code == 401
         assert "set-cookie" not in answer.headers

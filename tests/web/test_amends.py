@@ -85,6 +85,13 @@ def test_letters_are_tried_again(acting: Client, faces: Faces) -> None:
     assert acting.get("/v1/dead-letters").json()["entries"] == []
 
 
+def test_many_letters_share_transactions(acting: Client, faces: Faces) -> None:
+    fail_letters(acting, faces, 30)
+    before = faces.rig.store.writes
+    assert len(acting.post("/v1/dead-letters/retry", json={"job": "ticket"}).json()["retried"]) == 30
+    assert faces.rig.store.writes == before + 1
+
+
 def test_letters_are_let_go(acting: Client, faces: Faces) -> None:
     made = fail_letters(acting, faces, 3)
     assert acting.post("/v1/dead-letters/discard", json={"runs": [made[1]]}).json() == {"discarded": [made[1]]}

@@ -1,0 +1,135 @@
+"""The API is what its OpenAPI document says, whatever is thrown at it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from jsonschema import Draft202012Validator
+
+from scheduler.core.access import Access, Role
+from scheduler.web.app import OPERATIONS
+from scheduler.web.openapi import document
+from tests.databases import RELEASE
+from tests.faces import Faces, Served
+from tests.web.client import Client
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import schemathesis
+    from schemathesis.checks import CheckFunction
+    from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+DOCUMENT = document(OPERATIONS, "9.9")
+BETWEEN_FIELDS = {
+    "/v1/jobs/{name}/runs",
+    "/v1/jobs/{name}/pause",
+    "/v1/jobs/{name}/backfill",
+    "/v1/pause",
+    "/v1/dead-letters/retry",
+    "/v1/dead-letters/discard",
+    "/v1/audit",
+}
+"""What is taken there depends on several fields, or on the time: no schema says it."""
+TEXT = """
+version: 1
+defaults: {timezone: UTC}
+queues: {api: {rate: 60000/m, burst: 1000}}
+jobs:
+  hourly: {schedule: "0 * * * *", command: [x]}
+  ticket: {command: [x]}
+"""
+
+
+def to_try(found: dict[str, Any]) -> dict[str, Any]:
+    """Without streams, which do not end, and for somebody who may do everything."""
+    paths = {path: dict(methods) for path, methods in found["paths"].items() if not path.endswith("stream")}
+    for methods in paths.values():
+        for method, one in methods.items():
+            methods[method] = {key: value for key, value in one.items() if key != "security"}
+    return {**found, "paths": paths}
+
+
+schema = schemathesis.openapi.from_dict(to_try(DOCUMENT))
+
+
+@pytest.fixture(scope="module")
+def served(sqlite_template: Path) -> Iterator[Served]:
+    from scheduler.store.store import open_store
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "scheduler.db").write_bytes(sqlite_template.read_bytes())
+        store = open_store("", Path(folder), release=RELEASE)
+        faces = Faces(store, TEXT)
+        for number in range(3):
+            faces.rig.desk.run_now("ticket", author="me", payload=number, has_payload=True)
+            faces.rig.tick(minutes=30)
+            faces.rig.finish()
+        with faces.served() as found:
+            yield found
+        store.close()
+
+
+@pytest.fixture(scope="module")
+def token(served: Served) -> str:
+    return served.faces.gate.create("fuzzer", Role.OPERATE, author="test")[1]
+
+
+@schema.parametrize()
+@settings(
+    max_examples=20,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+@pytest.mark.timeout(300)
+def test_whatever_is_thrown_at_it(case: schemathesis.Case, served: Served, token: str) -> None:
+    assert served.server.address is not None
+    excluded: list[CheckFunction] = [positive_data_acceptance] if case.operation.path in BETWEEN_FIELDS else []
+    case.call_and_validate(
+        base_url="http://{}:{}".format(*served.server.address),
+        headers={"Authorization": f"Bearer {token}"},
+        excluded_checks=excluded,
+    )
+
+
+def test_the_document_is_served_and_says_what_there_is(reading: Client) -> None:
+    served = reading.get("/openapi.json").json()
+    assert served == json.loads(json.dumps(DOCUMENT))
+    assert served["openapi"].startswith("3.1")
+    assert {f"{method.upper()} {path}" for path, one in served["paths"].items() for method in one} == {
+        f"{operation.method} {operation.path}" for operation in OPERATIONS
+    }
+
+
+def test_every_operation_is_described() -> None:
+    names = set()
+    for path, methods in DOCUMENT["paths"].items():
+        for method, one in methods.items():
+            names.add(one["operationId"])
+            assert 5 < len(one["summary"]) < 110, (method, path, one["summary"])
+            assert "?" not in one["summary"]
+            assert all(parameter.get("description") or parameter["in"] == "path" for parameter in one["parameters"])
+    assert len(names) == len(OPERATIONS)
+
+
+def test_what_needs_a_token_says_so() -> None:
+    for operation in OPERATIONS:
+        security = DOCUMENT["paths"][operation.path][operation.method.lower()].get("security")
+        assert (security == [{"token": []}]) == (operation.access in (Access.READ, Access.OPERATE)), operation.path
+
+
+def test_all_schemas_are_schemas_and_lead_somewhere() -> None:
+    text = json.dumps(DOCUMENT)
+    for name in DOCUMENT["components"]["schemas"]:
+        Draft202012Validator.check_schema(DOCUMENT["components"]["schemas"][name])
+        assert f'"#/components/schemas/{name}"' in text, f"nobody uses {name}"
+    for part in text.split('"$ref": "#/components/schemas/')[1:]:
+        assert part.partition('"')[0] in DOCUMENT["components"]["schemas"]
