@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -131,15 +131,14 @@ class Intake:
                 deliver(served)
             except Exception:
                 log.exception("answers_not_delivered", count=len(served))
-        for asked in group:
-            for request in asked.requests:
-                self._announce(request, answers.pop(0))
+        requests = [request for asked in group for request in asked.requests]
+        self._announce(pair for pair in zip(requests, answers, strict=True) if not _begun(pair[1]))
 
-    def _announce(self, request: RunRequest, answer: Answer) -> None:
-        if isinstance(answer, Accepted) and answer.new:
-            self._bus.publish(
-                "run.planned", run=answer.run, job=answer.job, cause=str(request.cause), author=request.author
-            )
+    def _announce(self, answered: Iterable[tuple[RunRequest, Answer]]) -> None:
+        for request, one in answered:
+            if isinstance(one, Accepted) and one.new:
+                cause, author = str(request.cause), request.author
+                self._bus.publish("run.planned", run=one.run, job=one.job, cause=cause, author=author)
 
     def _answers(self, requests: list[RunRequest]) -> list[Answer]:
         try:
@@ -186,13 +185,16 @@ class Intake:
             if claim is not None:
                 self._hand_over(claim, None)
             raise
-        if claim is not None:
-            self._hand_over(claim, claimed)
         begun = {run.id for run in claimed}
-        return [
+        answers = [
             replace(one, begun=True, ahead=0) if isinstance(one, Accepted) and one.run in begun else one
             for one in answers
         ]
+        if claim is not None:
+            # That they were planned is told before what follows from it.
+            self._announce(pair for pair in zip(requests, answers, strict=True) if _begun(pair[1]))
+            self._hand_over(claim, claimed)
+        return answers
 
     def _usual(self, look: Callable[[str], float | None], job: str) -> float | None:
         now = self._clock.monotonic()
@@ -201,3 +203,7 @@ class Intake:
             length = look(job)
             self._typical[job] = (now, length)
         return length
+
+
+def _begun(answer: Answer) -> bool:
+    return isinstance(answer, Accepted) and answer.begun

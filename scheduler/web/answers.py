@@ -14,7 +14,7 @@ STATUS_OF = ((InvalidInput, 422), (NotFound, 404), (Refused, 409), (Unavailable,
 
 _TITLES = {
     400: "malformed request",
-    401: "who are you?",
+    401: "a token is needed",
     403: "not allowed",
     404: "not found",
     405: "method not allowed",

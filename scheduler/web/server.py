@@ -132,7 +132,9 @@ class WebServer:
             server_header=False,
             headers=[("server", "schedulerd"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff")],
             proxy_headers=False,
-            backlog=BACKLOG,
+            # asyncio accepts so many at once: fewer than there are places, or newcomers would drive each other out
+            # before a byte of them was read.
+            backlog=min(BACKLOG, door.places // 2),
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=max(1, round(self._grace)),
         )

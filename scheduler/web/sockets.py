@@ -12,7 +12,7 @@ from scheduler.core.errors import StartError
 
 SOCKET_MODE = 0o660
 BACKLOG = 128
-"""Connections that wait to be accepted; so many asyncio accepts at once, before anybody can count them."""
+"""Connections that wait to be accepted."""
 LONGEST_PATH = 107
 """Bytes that the kernel takes as the path of a Unix socket."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

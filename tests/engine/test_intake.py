@@ -148,6 +148,8 @@ def test_what_can_run_is_claimed_in_the_same_commit(store: SqlStore) -> None:
     assert (answer.begun, answer.wait) == (True, 0.0)
     assert rig.statuses("free") == ["RUNNING"]
     assert rig.executor.of("free") == [answer.run]
+    names = [notice.name for notice in rig.notices if notice.name.startswith("run.")]
+    assert names == ["run.planned", "run.claimed", "run.started"]
 
 
 def test_a_node_that_is_declared_dead_takes_requests_and_claims_nothing(store: SqlStore) -> None:

@@ -96,9 +96,7 @@ def test_stop_removes_the_socket_and_lets_a_waiting_request_finish(faces: Faces)
             assert served.schedctl("run-now", "ticket") == 0
             (run,) = served.rig.runs("ticket")
             waiting.connect(str(served.socket))
-            waiting.sendall(
-                f"GET /v1/runs/{run.id}?wait=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
-            )
+            waiting.sendall(f"GET /v1/runs/{run.id}?wait=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
             assert served.schedctl("list") == 0  # Who comes later and is answered: so the one before is inside.
             path = served.socket
         assert not path.exists()
