@@ -99,7 +99,7 @@ class Tokens(Protocol):
         ...
 
     def revoke(self, ids: Collection[str], now: datetime) -> set[str]:
-        """These, and the sessions that came of them; the ids of those that were not revoked before."""
+        """The ids of those that were not revoked before."""
         ...
 
     def use(self, ids: Collection[str], now: datetime) -> None:

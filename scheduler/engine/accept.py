@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from scheduler.core.commands import Accepted, IfBusy, RunRequest
@@ -45,7 +45,7 @@ def accept(
             group.take(number, request, job)
         except SchedulerError as error:
             group.answers[number] = error
-    group.finish()
+    group.write()
     return [group.answers[number] for number in range(len(requests))]
 
 
@@ -61,8 +61,7 @@ def key_of(request: RunRequest) -> str | None:
 
 @dataclass(slots=True)
 class _Group:
-    """`made` are the new runs by the number of their request, `unwritten` those of them that are not inserted yet,
-    `again` the requests that came with the key of another one of this group."""
+    """`made` are the new runs by the number of their request, `unwritten` those of them that are not inserted yet."""
 
     tx: Transaction
     configuration: Configuration
@@ -73,8 +72,7 @@ class _Group:
     busy: dict[str, tuple[str, Status]] = field(default_factory=dict)
     made: dict[int, NewRun] = field(default_factory=dict)
     unwritten: list[int] = field(default_factory=list)
-    by_key: dict[tuple[str, str], int] = field(default_factory=dict)
-    again: dict[int, int] = field(default_factory=dict)
+    keys: set[tuple[str, str]] = field(default_factory=set)
 
     def look_up(self, requests: Sequence[RunRequest]) -> None:
         """What the ledger has of these jobs and keys. The jobs' rows are held: nobody removes or changes them now, and
@@ -94,20 +92,14 @@ class _Group:
         key = key_of(request)
         if key is not None:
             pair = (job.name, key)
+            if pair in self.keys:  # Its run is one of this group.
+                self.write()
+                self.known |= self.tx.runs.by_keys({pair})
             if pair in self.known:
                 self.answers[number] = _known(self.known[pair], request)
                 return
-            if pair in self.by_key:
-                _check_same(self.made[self.by_key[pair]], request)
-                self.again[number] = self.by_key[pair]
-                return
-            self.by_key[pair] = number
-        try:
-            self._make_room(request)
-        except SchedulerError:
-            if key is not None:
-                del self.by_key[job.name, key]
-            raise
+            self.keys.add(pair)
+        self._make_room(request)
         new = new_run(
             job,
             request.cause,
@@ -186,12 +178,6 @@ class _Group:
         length = self.typical(new.job)
         return None if length is None else round(max(by_rate, turn * length / queue.concurrency), 1)
 
-    def finish(self) -> None:
-        self.write()
-        for number, first in self.again.items():
-            answer = self.answers[first]
-            self.answers[number] = replace(answer, new=False) if isinstance(answer, Accepted) else answer
-
 
 def _wants_to_be_alone(request: RunRequest) -> bool:
     """It asks what else there is of its job: such requests are served one after the other."""
@@ -205,7 +191,7 @@ def _known(known: Run, asked: RunRequest | NewRun) -> Accepted:
     return Accepted(known.id, known.job, known.status, new=False, queue=known.queue, waits_for=known.waits_for)
 
 
-def _check_same(known: Run | NewRun, asked: RunRequest | NewRun) -> None:
+def _check_same(known: Run, asked: RunRequest | NewRun) -> None:
     """As JSON: to Python 1, 1.0 and true are equal."""
     if _carried(known) != _carried(asked):
         raise Refused(

@@ -48,8 +48,8 @@ class SqlTokens:
         return {row.digest: _token(row) for row in rows}
 
     def revoke(self, ids: Collection[str], now: datetime) -> set[str]:
-        """These, and the sessions that came of them; the ids of those that were not revoked before."""
-        concerned = and_(or_(t.tokens.c.id.in_(ids), t.tokens.c.parent.in_(ids)), _LIVE)
+        """The ids of those that were not revoked before."""
+        concerned = and_(t.tokens.c.id.in_(ids), _LIVE)
         found = set(self.session.rows(select(t.tokens.c.id).where(concerned)).scalars())
         self.session.write(update(t.tokens).where(t.tokens.c.id.in_(found), _LIVE).values(revoked_at=now))
         return found

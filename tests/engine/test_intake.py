@@ -66,6 +66,18 @@ def test_a_key_names_one_run_also_within_a_group(rig: Rig) -> None:
     assert other.new, "a key belongs to its job"
 
 
+def test_a_key_is_looked_at_before_what_is_unfinished(rig: Rig) -> None:
+    """Asked for twice at once, by a person whose first request seemed lost: one run, and no refusal."""
+    one = asked("one", None, key="a")
+    answers = accepted(rig, one, one, asked("one", None, key="b", if_busy=IfBusy.QUEUE), one)
+    assert [answer.new for answer in answers] == [True, False, True, False]
+    assert len({answer.run for answer in answers}) == 2
+    refused = rig.intake.ask([asked("one", None, key="c")])[0]
+    assert isinstance(refused, Refused)
+    (again,) = accepted(rig, one)
+    assert again.run == answers[0].run
+
+
 @pytest.mark.parametrize("payload", [2, 1.0, True, "1", None, [1], {"a": 1}])
 def test_a_key_with_another_payload_is_refused(rig: Rig, payload: Any) -> None:
     accepted(rig, asked(key="a", payload=1))

@@ -434,6 +434,15 @@ def test_a_session_ends_with_its_token_by_signing_out_and_by_itself(faces: Faces
     assert browser.get("/v1/generations", headers=third).status_code == 401
 
 
+def test_a_session_does_not_outlive_its_token(faces: Faces, over_tcp: Over) -> None:
+    browser = over_tcp()
+    _, secret = faces.gate.create("ana", Role.READ, author="test", lifetime=timedelta(hours=1))
+    cookie = cookie_of(sign_in(browser, secret))
+    assert browser.get("/v1/generations", headers=cookie).status_code == 200
+    faces.rig.clock.turn(hours=1)
+    assert browser.get("/v1/generations", headers=cookie).status_code == 401
+
+
 def test_a_session_makes_no_sessions(faces: Faces, over_tcp: Over) -> None:
     browser = over_tcp()
     _, secret = faces.gate.create("ana", Role.READ, author="test")
