@@ -20,13 +20,15 @@ from scheduler.core.model import Attempt, JobState, Json, Node, Output, Pause, R
 @dataclass(frozen=True, slots=True)
 class JobView:
     """One job as `list` and `describe` show it. `last` is the run that started last; `waiting` counts PENDING
-    runs; `pause` is the one in force now, `upcoming` the next one to come."""
+    runs; `pause` is the one in force now, `upcoming` the next one to come. `last_failure` is the run that failed last,
+    while the job has not succeeded since."""
 
     state: JobState
     definition: Mapping[str, Json]
     running: tuple[Run, ...] = ()
     waiting: int = 0
     last: Run | None = None
+    last_failure: Run | None = None
     pause: Pause | None = None
     upcoming: Pause | None = None
     last_skip: Skip | None = None

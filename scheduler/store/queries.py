@@ -52,6 +52,7 @@ class SqlQueries:
             running.setdefault(run.job, []).append(run)
         waiting = waiting_by_job(self.session)
         last = self._last_runs(found)
+        failures = self._last_failures(found)
         skips = self._last_skips(found)
         pauses: dict[str, list[Pause]] = {}
         for pause in pauses_of(self.session, found, now):
@@ -63,6 +64,7 @@ class SqlQueries:
                 running=tuple(running.get(row.name, ())),
                 waiting=waiting.get(row.name, 0),
                 last=last.get(row.name),
+                last_failure=failures.get(row.name),
                 pause=next((one for one in pauses.get(row.name, ()) if one.start <= now), None),
                 upcoming=next((one for one in pauses.get(row.name, ()) if one.start > now), None),
                 last_skip=skips.get(row.name),
@@ -73,6 +75,14 @@ class SqlQueries:
     def _last_runs(self, jobs: Collection[str]) -> dict[str, Run]:
         seqs = select(last_seq(t.runs.c.started_at)).select_from(t.jobs).where(t.jobs.c.name.in_(jobs))
         rows = self.session.rows(select(*RUN).where(t.runs.c.seq.in_(seqs)))
+        return {run.job: run for run in runs_of(rows)}
+
+    def _last_failures(self, jobs: Collection[str]) -> dict[str, Run]:
+        failing = (t.jobs.c.name.in_(jobs), t.jobs.c.consecutive_failures > 0)
+        seqs = list(self.session.rows(select(t.jobs.c.last_failure_seq).where(*failing)).scalars())
+        if not seqs:
+            return {}
+        rows = self.session.rows(select(*RUN).where(self.session.among(t.runs.c.seq, seqs)))
         return {run.job: run for run in runs_of(rows)}
 
     def _last_skips(self, jobs: Collection[str]) -> dict[str, Skip]:

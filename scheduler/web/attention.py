@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from scheduler.core.model import Output
+from scheduler.core.ids import short
+from scheduler.core.model import Output, Run
 from scheduler.core.queries import JobView, NodeView, Queries, QueueView
 from scheduler.core.remark import Remark
 from scheduler.web.job_json import state_of
@@ -13,6 +14,8 @@ from scheduler.web.present import Shown, when
 
 MOST_OUTPUTS = 20
 """Jobs whose last line of output is looked up."""
+OURS = "[schedulerd] "
+"""So begins a line that the daemon added to what a job printed."""
 STUCK = timedelta(minutes=5)
 """A ready run that waits longer than this in its queue is worth a word."""
 
@@ -40,7 +43,7 @@ def problems_of(
             by_job[job]["what"] += f"; {letters}"
             continue
         what = f"{letters}: runs with a payload that gave up"
-        found.append(_problem("dead_letters", job, None, what, f"schedctl runs {job} --status failed"))
+        found.append(_problem("dead_letters", job, None, what, f"schedctl dead-letters list --job {job}"))
     for queue in queues:
         if queue.oldest is not None and now - queue.oldest > STUCK:
             what = f"queue {queue.queue.name}: {queue.ready} ready, none of them started for long"
@@ -78,11 +81,20 @@ def _job_problem(view: JobView, now: datetime) -> Shown | None:
         "late": state.deadline_at,
         "failing": state.last_failure_at,
     }[kind]
-    verb = "describe" if kind == "alarm" or view.last is None else "logs"
-    problem = _problem(kind, state.name, since, what, f"schedctl {verb} {state.name}")
-    if view.last is not None:
-        problem |= {"run_id": view.last.id, "error": view.last.error}
+    run = _to_blame(view, kind)
+    command = f"schedctl describe {state.name}" if run is None else f"schedctl logs {short(run.id)}"
+    problem = _problem(kind, state.name, since, what, command)
+    if run is not None:
+        problem |= {"run_id": run.id, "error": run.error or run.reason}
     return problem
+
+
+def _to_blame(view: JobView, kind: str) -> Run | None:
+    """The run whose output explains it: the last one that failed since the last success, whatever has run or been
+    canceled after it; of a job that is only late the one that runs."""
+    if kind == "alarm":
+        return None
+    return view.last_failure or (view.last if kind == "late" else None)
 
 
 def _problem(kind: str, job: str | None, since: datetime | None, what: str, command: str | None) -> Shown:
@@ -106,12 +118,15 @@ def add_last_lines(problems: list[Shown], queries: Queries) -> None:
 
 
 def last_line(output: Output | None) -> str | None:
-    """The last line that is not blank, as printable text of at most 300 characters."""
+    """The last line that is not blank, as printable text of at most 300 characters. What the daemon added to the output
+    counts only if the job itself said nothing."""
     if output is None:
         return None
     end = (output.tail or output.head)[-4096:]
+    ours = None
     for line in reversed(end.decode("utf-8", "replace").splitlines()):
         text = "".join(character if character.isprintable() else " " for character in line).strip()
-        if text:
+        if text and not text.startswith(OURS):
             return text[-300:]
-    return None
+        ours = ours or text[-300:] or None
+    return ours

@@ -159,8 +159,9 @@ def test_status_is_0_when_all_is_well_and_1_when_not(screen: Screen) -> None:
     assert lines[0].startswith("✗ 1 thing needs attention")
     assert lines[2] == "✗ minutely  failed at its last run, Mon 09:01 Europe/Paris (1s ago)"
     assert "    last line: printed" in lines
-    assert "    → schedctl logs minutely" in lines
-    assert screen.err == "next: schedctl logs minutely\n"
+    (run,) = screen.rig.runs("minutely")
+    assert f"    → schedctl logs {run.id[-8:]}" in lines
+    assert screen.err == f"next: schedctl logs {run.id[-8:]}\n"
     assert screen("status", "-o", "name") == ["minutely"]
 
 

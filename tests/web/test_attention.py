@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from scheduler.core.model import Output
+from scheduler.core.model import Output, Status
 from scheduler.web.answers import Answer
 from scheduler.web.attention import last_line
+from tests.engine.rig import canceled, failed
 from tests.faces import JOBS, Faces
 from tests.web.client import Client
 
@@ -22,6 +23,8 @@ from tests.web.client import Client
         (b"\x1b[31mred\x1b[0m\n", b"", "[31mred [0m"),
         (b"a" * 10_000, b"", "a" * 300),
         (b"dos\r\n", b"", "dos"),
+        (b"cause: disk on fire\n[schedulerd] left 2 processes, ended\n", b"", "cause: disk on fire"),
+        (b"[schedulerd] could not start\n[schedulerd] oh\n\n", b"", "[schedulerd] oh"),
     ],
 )
 def test_the_last_line_that_says_something(head: bytes, tail: bytes, line: str | None) -> None:
@@ -57,6 +60,35 @@ def test_a_late_job_is_told_from_a_missed_one(acting: Client, faces: Faces) -> N
     faces.rig.clock.turn(minutes=12)
     (problem,) = acting.get("/v1/status").json()["problems"]
     assert (problem["kind"], problem["what"]) == ("late", "no success by its deadline; still running")
+
+
+def test_a_failure_is_told_by_the_run_that_failed(acting: Client, faces: Faces) -> None:
+    rig = faces.rig
+    rig.tick(minutes=1)
+    (bad,) = rig.runs("minutely")
+    rig.executor.finish_all(failed())
+    rig.tick(seconds=1)
+
+    def told() -> list[str]:
+        (problem,) = acting.get("/v1/status").json()["problems"]
+        return [problem[key] for key in ("what", "run_id", "error", "last_line", "command")]
+
+    first = told()
+    assert first[1:4] == [bad.id, "exit 1", "printed"]
+    assert first[4] == f"schedctl logs {bad.id[-8:]}"
+    rig.tick(minutes=1)
+    assert [run.status for run in rig.runs("minutely")][-1] is Status.RUNNING
+    assert told() == first, "also while the job runs again"
+    rig.desk.cancel(rig.runs("minutely")[-1].id, author="ana")
+    rig.tick(seconds=1)
+    rig.executor.finish_all(canceled())
+    rig.tick(seconds=1)
+    assert rig.runs("minutely")[-1].status is Status.CANCELED
+    assert told() == first, "also after a run that somebody canceled"
+    rig.tick(minutes=1)
+    rig.executor.finish_all()
+    rig.tick(seconds=1)
+    assert acting.get("/v1/status").json()["problems"] == []
 
 
 def test_what_a_removed_job_left_undone_stays_in_sight(acting: Client, faces: Faces) -> None:
