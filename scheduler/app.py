@@ -126,7 +126,10 @@ class App:
         lease = settings.lease if store.kind == "postgresql" else None
         self._starting = ThreadPoolExecutor(1, thread_name_prefix="start")
         self._owner = Owner(
-            lock, self._node(), lambda: self._daemon.post(self._membership.replace_supervisor), more_locks
+            lock,
+            self._node(),
+            lambda pid: self._daemon.post(partial(self._membership.replace_supervisor, pid)),
+            more_locks,
         )
         self._records = AttemptRecords(settings.state_dir, os.environ)
         self._executors = create_executors(

@@ -74,9 +74,13 @@ class Membership:
             tx.nodes.register(node, now)
         members.beats.extend_trust(members.owner, before)
 
-    def replace_supervisor(self) -> None:
-        """The supervisor ended by itself: what it left is ended, its runs are lost, another one takes over."""
+    def replace_supervisor(self, pid: int) -> None:
+        """The supervisor with that process id ended: what it left is ended, its runs are lost, another one takes over.
+        Nothing if another one has taken over already: who replaces a supervisor ends it first, and hears of that,
+        too."""
         members = self._joined()
+        if members.owner.supervisor_pid != pid:
+            return
         log.error("supervisor_gone", node=self._node)
         self._bus.publish("supervisor.gone", node=self._node)
         self._supervise_anew(members)

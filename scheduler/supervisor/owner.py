@@ -31,11 +31,12 @@ WORKER = 0
 class Owner:
     """Implements core.children.Children and core.ports.Switch.
 
-    `on_gone` is called from a thread when the supervisor has ended by itself; the main thread must then call `replace`.
+    `on_gone` is called from a thread with the process id of each supervisor that has ended. If that is still the
+    present one (`supervisor_pid`), nobody has put another in its place, and the main thread must call `replace`.
     """
 
     def __init__(
-        self, lock: StateLock, node: str, on_gone: Callable[[], None], more_locks: tuple[int, ...] = ()
+        self, lock: StateLock, node: str, on_gone: Callable[[int], None], more_locks: tuple[int, ...] = ()
     ) -> None:
         """`more_locks`: descriptors of locks that last as long as the supervisor, too."""
         self._lock = lock
@@ -154,7 +155,7 @@ class Owner:
     def _hear(self, event: Event) -> None:
         if isinstance(event, SupervisorGone):
             if not self._closing:
-                self._on_gone()
+                self._on_gone(event.pid)
         elif isinstance(event, SpawnFailed):
             started = self._dismiss(event.run, event.attempt)
             if started is not None:

@@ -8,6 +8,7 @@ import signal
 import threading
 from typing import Any
 
+import psycopg
 import pytest
 
 from scheduler.engine.beats import LONGEST_SILENCE
@@ -76,3 +77,21 @@ def test_a_supervisor_that_is_stopped_is_seen_and_told_of(world: World) -> None:
     wait_for(lambda: any(f"process {supervisor}" in what for what in said()), 10, "status says that it is silent")
     wait_for(lambda: any("was replaced" in what for what in said()), 30, "status says that it was replaced")
     wait_for(lambda: look(world, run)["lost"] == 1, 30, "what it ran was lost")
+
+
+def test_a_node_that_was_declared_dead_begins_anew_once(make_world: Make, empty_postgres_url: str) -> None:
+    """Its children end, another supervisor comes, and that is all: the end of the former one is no second loss."""
+    world = make_world(JOBS, url=empty_postgres_url, SCHEDULER_LEASE="30s")
+    world.start()
+    first, run = world.supervisor(), start(world, "long")
+    with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE nodes SET state = 'dead'")
+    wait_for(lambda: look(world, run)["lost"] == 1, 30, "its run is lost")
+    wait_for(lambda: look(world, run)["status"] == "RUNNING", 30, "it runs again")
+    second = world.supervisor()
+    assert second not in (None, first)
+    threading.Event().wait(2.0)
+    assert world.supervisor() == second
+    assert look(world, run)["status"] == "RUNNING"
+    assert world.tail().count("declared_dead") == 1
+    assert "supervisor_gone" not in world.tail()

@@ -15,7 +15,7 @@ from tests.executors.server import Server
 def children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
     """One supervisor for all tests of this process; each test has runs of its own."""
     lock = StateLock.acquire(tmp_path_factory.mktemp("supervisor"))
-    owner = Owner(lock, NODE, lambda: None)
+    owner = Owner(lock, NODE, lambda pid: None)
     owner.open()
     owner.trust(None, None)
     yield owner
@@ -28,7 +28,7 @@ def own_children(tmp_path: Path) -> Iterator[Owner]:
     """A supervisor that a test may kill."""
     (tmp_path / "own").mkdir()
     lock = StateLock.acquire(tmp_path / "own" / "state")
-    owner = Owner(lock, NODE, lambda: None)
+    owner = Owner(lock, NODE, lambda pid: None)
     owner.open()
     owner.trust(None, None)
     yield owner
