@@ -17,6 +17,8 @@ log = structlog.get_logger("engine")
 
 OVERDUE = timedelta(minutes=1)
 EVERY = timedelta(seconds=5)
+PATIENCE = timedelta(seconds=10)
+"""For so long a job must have been overdue before our eyes: after a downtime the planner gets its chance first."""
 COMMANDS = {
     "overdue": "schedctl list --state overdue",
     "orphan": "schedctl nodes --all",
@@ -36,6 +38,7 @@ class Invariants:
         self._bus = bus
         self._last: datetime | None = None
         self._standing: dict[str, datetime] = {}
+        self._overdue: dict[str, datetime] = {}
         self._since: Mapping[str, datetime] = {}
         self.broken: Mapping[str, str] = {}
 
@@ -50,7 +53,9 @@ class Invariants:
             orphans = tx.runs.orphaned(1)
         self._standing = {name: self._standing.get(name, now) for name in standing(queues, nodes)}
         stuck = [name for name, since in self._standing.items() if now - since > OVERDUE]
-        found = judge(queues, nodes, overdue, orphans[0].id if orphans else None, stuck, now)
+        self._overdue = {name: self._overdue.get(name, now) for name in overdue}
+        late = [name for name, since in self._overdue.items() if now - since >= PATIENCE]
+        found = judge(queues, nodes, late, orphans[0].id if orphans else None, stuck, now)
         for name in found.keys() - self.broken.keys():
             log.error("invariant_broken", invariant=name, detail=found[name])
             self._bus.publish("invariant.broken", invariant=name, detail=found[name])

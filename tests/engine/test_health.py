@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from scheduler.engine import disk
 from scheduler.engine.disk import Disk
 from scheduler.engine.health import ESSENTIAL, SILENT, SLOW, SLOWEST, Health, Watched
 from scheduler.engine.loop import Loop
+from scheduler.readiness import Readiness
 from scheduler.store.store import SqlStore
 from tests.engine.rig import START, Rig, jobs
 
@@ -47,6 +49,9 @@ class Patient:
     def turn(self, *names: str) -> None:
         for name in names or self.loops:
             self.loops[name].turned_at = self.rig.clock.monotonic()
+
+    def readiness(self) -> Readiness:
+        return Readiness(self.loops, self.rig.clock, self.rig.in_force, self.health)
 
     def said(self) -> list[tuple[str, Any]]:
         return [(one.about, one.since) for one in self.health.remarks()]
@@ -108,7 +113,7 @@ def test_a_loop_that_fails_at_every_turn(patient: Patient, monkeypatch: pytest.M
     patient.rig.turn(seconds=6)
     patient.turn("beats", "planner", "keeper", "children", "disk", "audit")
     assert patient.one().what == "the worker loop fails at every turn; the daemon's log has the error"
-    assert patient.one().command is None
+    assert patient.one().command == f"ls -l /proc/{os.getpid()}/fd/2"
     monkeypatch.setenv("INVOCATION_ID", "1")
     assert "journalctl" in str(patient.one().command)
 
@@ -138,6 +143,62 @@ def test_the_time_before_the_start_does_not_count(patient: Patient) -> None:
     assert patient.said() == []
     patient.rig.turn(seconds=6)
     assert len(patient.said()) == len(ESSENTIAL)
+
+
+def waits(patient: Patient, name: str, reason: str) -> None:
+    def tick(now: object) -> int:
+        raise Unavailable(reason)
+
+    patient.loops[name] = Loop(name, tick, patient.rig.clock.now)
+    patient.turn(name)
+    patient.loops[name].run()
+
+
+def test_a_database_that_is_away_is_one_thing_whatever_each_loop_was_told(patient: Patient) -> None:
+    waits(patient, "planner", "database pg: connection refused")
+    waits(patient, "keeper", "database pg: the server closes")
+    patient.rig.turn(seconds=40)
+    patient.turn(*(name for name in patient.loops if name not in ("planner", "keeper")))
+    assert (
+        patient.one().what
+        == "database pg: connection refused (planner waits); database pg: the server closes (keeper waits)"
+    )
+    (problem,) = patient.readiness().problems()
+    assert (problem.about, problem.since, problem.command) == ("database", START, "schedctl db status")
+
+
+def test_loops_that_hang_together_are_one_thing(patient: Patient) -> None:
+    patient.rig.turn(seconds=6)
+    patient.turn("keeper", "worker", "children")
+    assert patient.said() == [("loops", START)]
+    assert patient.one().what.startswith("the beats, planner loops have not turned")
+
+
+def test_a_disk_that_hangs_explains_the_loops_that_hang_on_it(patient: Patient) -> None:
+    patient.rig.turn(seconds=61)
+    patient.turn("keeper", "worker", "children", "audit")
+    assert patient.one() == Remark(
+        "disk", "the disk of /state does not answer (beats, planner wait)", START, "df -h /state"
+    )
+
+
+def test_a_failed_check_is_told_once_as_what_it_follows_from(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    readiness = patient.readiness()
+    waits(patient, "keeper", "database /state/scheduler.db: it is locked")
+    assert readiness.checks()["database"]() is not None
+    assert patient.said() == [], "busy for less than a moment"
+    assert readiness.problems() == [
+        Remark("database", "database /state/scheduler.db: it is locked", START, "schedctl db status")
+    ]
+    for name in ESSENTIAL:
+        waits(patient, name, "database /state/scheduler.db: the disk is full")
+    monkeypatch.setattr(disk.os, "statvfs", lambda folder: SimpleNamespace(f_bavail=0, f_frsize=1, f_files=0))
+    patient.disk.tick(START)
+    patient.rig.turn(seconds=31)
+    patient.turn("disk", "audit")
+    assert [name for name, check in readiness.checks().items() if check() is not None] == ["loops", "database"]
+    assert [problem.about for problem in readiness.problems()] == ["disk"]
+    assert readiness.remarks() == ["the disk of /state is full: nothing is started or settled until there is room"]
 
 
 # ------------------------------------------------------------ disk
@@ -347,11 +408,13 @@ def test_a_node_that_leaves(patient: Patient) -> None:
 
 def test_a_broken_invariant_says_since_when(patient: Patient) -> None:
     patient.rig.turn(minutes=3)
+    patient.rig.invariants.tick(patient.rig.store.now())
+    patient.rig.turn(seconds=10)
     patient.turn()
     patient.rig.invariants.tick(patient.rig.store.now())
     patient.rig.turn(seconds=30)
     patient.turn()
     patient.rig.invariants.tick(patient.rig.store.now())
     remark = patient.one()
-    assert (remark.about, remark.since) == ("overdue", START + timedelta(minutes=3))
+    assert (remark.about, remark.since) == ("overdue", START + timedelta(minutes=3, seconds=10))
     assert remark.command == "schedctl list --state overdue"
