@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from scheduler.core.errors import SchedulerError
 from scheduler.core.model import Ack, Cause, Json, Pause, Run, Status, WaitsFor
+from scheduler.core.requests import Leftover
 
 
 class IfBusy(StrEnum):
@@ -63,8 +64,8 @@ Deliver = Callable[[list[tuple[Any, list["Accepted | SchedulerError"]]]], None]
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What a reload did, or (`applied` False) would do. Jobs are names. `pending` counts, per removed job, waiting
-    occurrences and waiting payload runs; `warnings` are what `check` would say (dry run only); `changes` are, per
+    """What a reload did, or (`applied` False) would do. Jobs are names. `pending` counts, per removed job that leaves
+    any, its waiting runs; `warnings` are what `check` would say (dry run only); `changes` are, per
     changed job, lines of old and new values."""
 
     applied: bool
@@ -74,7 +75,7 @@ class Reloaded:
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unchanged: int = 0
-    pending: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    pending: Mapping[str, Leftover] = field(default_factory=dict)
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 

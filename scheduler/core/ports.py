@@ -31,7 +31,7 @@ from scheduler.core.model import (
     Status,
     WaitsFor,
 )
-from scheduler.core.requests import Advance, Claim, Due, Report, Settlement, Unfinished
+from scheduler.core.requests import Advance, Claim, Due, Leftover, Report, Settlement, Unfinished
 
 
 class Nodes(Protocol):
@@ -234,11 +234,12 @@ class Runs(Protocol):
         ...
 
     def drop_pending(self, job: str, now: datetime) -> tuple[int, int]:
-        """For a removed job: its waiting occurrences → CANCELED, waiting payload runs → FAILED(job_removed)."""
+        """For a removed job: its waiting payload runs → FAILED(job_removed), all other waiting runs → CANCELED; the
+        numbers of (canceled, failed) ones."""
         ...
 
-    def pending_counts(self, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Per job (waiting occurrences, waiting payload runs)."""
+    def pending_counts(self, jobs: Collection[str]) -> dict[str, Leftover]:
+        """Every waiting run of these jobs, by its kind; jobs without any are left out."""
         ...
 
     def redefine(self, job: Job) -> int:

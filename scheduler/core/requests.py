@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from scheduler.core.counted import counted
 from scheduler.core.model import JobState, Json, Pause, Status
 
 
@@ -19,6 +20,25 @@ class Claim:
     limit: int
     queues: tuple[str, ...] | None = None
     skip_busy_queues: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """How many waiting runs a removed job leaves. Those with a payload become dead letters; occurrences, and others
+    without a payload (started by hand, by a program, by another job), are canceled."""
+
+    occurrences: int = 0
+    payload_runs: int = 0
+    other_runs: int = 0
+
+    def __str__(self) -> str:
+        """`1 occurrence, 2 runs with a payload`."""
+        kinds = (
+            (self.occurrences, "occurrence", "occurrences"),
+            (self.payload_runs, "run with a payload", "runs with a payload"),
+            (self.other_runs, "other run", "other runs"),
+        )
+        return ", ".join(counted(count, one, many) for count, one, many in kinds if count)
 
 
 @dataclass(frozen=True, slots=True)

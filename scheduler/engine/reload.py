@@ -232,7 +232,7 @@ class Reloader:
             changed=difference.changed,
             removed=difference.removed,
             unchanged=len(difference.unchanged),
-            pending={name: counts for name, counts in pending.items() if any(counts)},
+            pending=pending,
             changes=changes,
             warnings=self._warn(file),
         )

@@ -110,15 +110,12 @@ def swap(
 def _refuse_to_drop(tx: Transaction, removed: Collection[str], *, drop_pending: bool) -> None:
     if not removed or drop_pending:
         return
-    waiting = {name: counts for name, counts in tx.runs.pending_counts(removed).items() if any(counts)}
+    waiting = tx.runs.pending_counts(removed)
     if waiting:
-        words = ", ".join(
-            f"{name} ({occurrences} waiting occurrence(s), {payloads} waiting payload run(s))"
-            for name, (occurrences, payloads) in sorted(waiting.items())
-        )
+        words = ", ".join(f"{name} ({left})" for name, left in sorted(waiting.items()))
         raise Refused(
             f"the file removes jobs that have waiting runs: {words}",
-            hint="let them finish, or give --drop-pending: occurrences are canceled, payload runs become dead letters",
+            hint="let them finish, or give --drop-pending: those with a payload become dead letters, others canceled",
         )
 
 
@@ -182,9 +179,9 @@ def _close(
     rows = []
     for name in removed:
         tx.jobs.close_versions([name], _boundary(versions.get(name), states[name], now))
-        occurrences, payloads = tx.runs.drop_pending(name, now)
-        if payloads or occurrences:
-            log.warning("job_removed_with_waiting_runs", job_name=name, canceled=occurrences, dead_letters=payloads)
+        canceled, dead_letters = tx.runs.drop_pending(name, now)
+        if canceled or dead_letters:
+            log.warning("job_removed_with_waiting_runs", job_name=name, canceled=canceled, dead_letters=dead_letters)
         definition = old.jobs[name].definition_text if old is not None and name in old.jobs else "{}"
         gone = replace(
             states[name],

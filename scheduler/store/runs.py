@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from scheduler.core.job import Job
 from scheduler.core.model import NewRun, Output, Run, Skip, Status, WaitsFor
-from scheduler.core.requests import Claim, Report, Settlement, Unfinished
+from scheduler.core.requests import Claim, Leftover, Report, Settlement, Unfinished
 from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
@@ -182,7 +182,7 @@ class SqlRuns:
     def drop_pending(self, job: str, now: datetime) -> tuple[int, int]:
         return cancel.drop_pending(self.session, job, now)
 
-    def pending_counts(self, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
+    def pending_counts(self, jobs: Collection[str]) -> dict[str, Leftover]:
         return unfinished.pending_counts(self.session, jobs)
 
     def replaceable(self, job: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, union_all
 
 from scheduler.core.model import Cause, Status
-from scheduler.core.requests import Unfinished
+from scheduler.core.requests import Leftover, Unfinished
 from scheduler.store import tables as t
 from scheduler.store.session import Session
 
@@ -55,8 +55,8 @@ def replaceable(session: Session, job: str) -> list[str]:
     return list(session.rows(select(t.runs.c.id).where(t.runs.c.seq.in_(seqs)).order_by(t.runs.c.seq)).scalars())
 
 
-def pending_counts(session: Session, jobs: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Per job (waiting occurrences, waiting payload runs); jobs without either are left out."""
+def pending_counts(session: Session, jobs: Collection[str]) -> dict[str, Leftover]:
+    """Every waiting run of these jobs, by what becomes of it when its job is removed; jobs without any are left out."""
 
     def count(where: ColumnElement[bool]) -> dict[str, int]:
         query = (
@@ -64,5 +64,11 @@ def pending_counts(session: Session, jobs: Collection[str]) -> dict[str, tuple[i
         )
         return dict(session.rows(query).all())
 
-    occurrences, carrying = count(t.PENDING_OCCURRENCE), count(and_(t.PENDING_OTHER, t.runs.c.has_payload))
-    return {job: (occurrences.get(job, 0), carrying.get(job, 0)) for job in sorted({*occurrences, *carrying})}
+    carrying = t.runs.c.has_payload
+    occurrences = count(and_(t.PENDING_OCCURRENCE, ~carrying))
+    due_payloads, payloads = count(and_(t.PENDING_OCCURRENCE, carrying)), count(and_(t.PENDING_OTHER, carrying))
+    others = count(and_(t.PENDING_OTHER, ~carrying))
+    return {
+        job: Leftover(occurrences.get(job, 0), due_payloads.get(job, 0) + payloads.get(job, 0), others.get(job, 0))
+        for job in sorted({*occurrences, *due_payloads, *payloads, *others})
+    }

@@ -110,8 +110,12 @@ def reloaded_json(done: Reloaded) -> Shown:
         "removed": list(done.removed),
         "unchanged": done.unchanged,
         "pending": {
-            name: {"occurrences": occurrences, "payload_runs": payload_runs}
-            for name, (occurrences, payload_runs) in done.pending.items()
+            name: {
+                "occurrences": left.occurrences,
+                "payload_runs": left.payload_runs,
+                "other_runs": left.other_runs,
+            }
+            for name, left in done.pending.items()
         },
         "changes": {name: list(lines) for name, lines in done.changes.items()},
         "warnings": list(done.warnings),

@@ -234,6 +234,19 @@ def test_removing_a_job_with_waiting_payloads_needs_a_word(served: Served, capsy
     assert "1 dead letter" in capsys.readouterr().out
 
 
+def test_removing_a_job_that_somebody_wants_needs_a_word(served: Served, capsys: Captured) -> None:
+    served.schedctl("run-now", "ticket")
+    served.rig.text = JOBS.replace("  ticket:", "  tickets:")
+    capsys.readouterr()
+    assert served.schedctl("diff") == 1
+    out, err = capsys.readouterr()
+    assert "waiting: 1 other run (started by hand or by a program; would be canceled)" in out
+    assert err.splitlines()[-1].endswith(" --drop-pending")
+    assert served.schedctl("reload") == 5
+    assert "ticket (1 other run)" in capsys.readouterr().err
+    assert served.schedctl("reload", "--drop-pending") == 0
+
+
 def test_a_file_is_compared_with_what_is_in_force(served: Served, tmp_path: Path, capsys: Captured) -> None:
     file = tmp_path / "new.yaml"
     file.write_text(JOBS.replace("15 8 * * 1", "45 8 * * 1"), "utf-8")

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from scheduler.core.commands import IfBusy
 from scheduler.core.errors import InvalidInput, Refused
 from scheduler.core.model import Status
+from scheduler.core.requests import Leftover
 from scheduler.engine import swap
 from scheduler.store.store import SqlStore
 from tests.engine.checker import faults
@@ -147,17 +149,32 @@ def test_removing_a_job_with_waiting_runs_needs_a_word(store: SqlStore) -> None:
     rig.tick(minutes=1)
     rig.tick(minutes=1)
     letter, _ = rig.desk.run_now("a", author="me", payload={"n": 1}, has_payload=True)
-    with pytest.raises(Refused, match=r"a \(1 waiting occurrence\(s\), 1 waiting payload run\(s\)\)"):
+    with pytest.raises(Refused, match=r"waiting runs: a \(1 occurrence, 1 run with a payload\)"):
         rig.reload(jobs({"b": {}}))
     assert rig.state("a").removed_at is None
     preview = rig.reload(jobs({"b": {}}), dry_run=True)
-    assert (preview.applied, preview.removed, preview.pending) == (False, ("a",), {"a": (1, 1)})
+    assert (preview.applied, preview.removed, preview.pending) == (False, ("a",), {"a": Leftover(1, 1)})
     assert rig.reloader.rejected is not None
     rig.reload(jobs({"b": {}}), drop_pending=True)
     assert rig.statuses("a") == ["RUNNING", "CANCELED", "FAILED"]
     assert rig.run(letter.id).reason == "job_removed"
     with rig.store.queries() as queries:
         assert [entry.run.id for entry in queries.dead_letters().entries if entry.run] == [letter.id]
+
+
+def test_a_run_that_somebody_asked_for_is_not_dropped_without_a_word(store: SqlStore) -> None:
+    """Also one without a payload."""
+    rig = Rig(store, jobs({"a": {}, "b": {}}))
+    rig.desk.run_now("a", author="me")
+    rig.tick()
+    waiting, _ = rig.desk.run_now("a", author="me", if_busy=IfBusy.QUEUE)
+    with pytest.raises(Refused, match=r"waiting runs: a \(1 other run\)"):
+        rig.reload(jobs({"b": {}}))
+    assert rig.run(waiting.id).status is Status.PENDING
+    assert rig.reload(jobs({"b": {}}), dry_run=True).pending == {"a": Leftover(other_runs=1)}
+    rig.reload(jobs({"b": {}}), drop_pending=True)
+    gone = rig.run(waiting.id)
+    assert (gone.status, gone.cancel) == (Status.CANCELED, "its job was removed")
 
 
 def test_a_job_removed_while_it_runs_is_seen_to_its_end(store: SqlStore) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from scheduler.core.model import Cause, Pause, Status, WaitsFor
+from scheduler.core.requests import Leftover
 from scheduler.store.store import SqlStore
 from tests.store.world import (
     HOUR,
@@ -175,13 +178,28 @@ def test_unfinished_as_policies_see_it(store: SqlStore) -> None:
             (payloads[0].id, Status.PENDING, "api", None),
         ]
         assert [(one.run, one.foreign_holder) for one in tx.runs.unfinished(["b"])] == [(holder.id, None)]
-        assert tx.runs.pending_counts(["a", "b"]) == {"a": (1, 5)}
+        assert tx.runs.pending_counts(["a", "b"]) == {"a": Leftover(occurrences=1, payload_runs=5)}
     claim(store, limit=3)
     with store.read() as tx:
         found = tx.runs.unfinished(["a", "b"])
         assert [one.run for one in found] == [holder.id, due.id, *(run.id for run in payloads[:4])]
         assert [one.attempt for one in found] == [1, 0, 1, 1, 1, 0]
         assert found == sorted(found, key=lambda one: one.seq)
+
+
+def test_every_waiting_run_of_a_removed_job_counts(store: SqlStore) -> None:
+    """Whatever dropping would end is counted first, whoever wanted it."""
+    set_up(store)
+    for number, cause in enumerate(Cause):
+        instant = T0 + timedelta(minutes=2 * number)
+        add(store, occurrence("job", instant, cause=cause))
+        add(store, occurrence("job", instant + timedelta(minutes=1), cause=cause, payload=1))
+        add(store, new_run("job", cause=cause), new_run("job", cause=cause, payload=1))
+    each = len(Cause)
+    with store.begin() as tx:
+        assert tx.runs.pending_counts(["job"]) == {"job": Leftover(each, 2 * each, each)}
+        assert tx.runs.drop_pending("job", T0) == (2 * each, 2 * each)
+        assert tx.runs.pending_counts(["job"]) == {}
 
 
 def test_what_a_removed_job_leaves(store: SqlStore) -> None:

@@ -45,7 +45,7 @@ def diff(surface: Surface, files: tuple[str, ...]) -> int:
         surface.say(f"warning: {warning}")
     surface.say(totals(done) if differs else f"no difference ({counted(done['unchanged'], 'job')})")
     if differs and len(files) < 2:
-        pending = any(one["payload_runs"] or one["occurrences"] for one in done["pending"].values())
+        pending = any(any(left.values()) for left in done["pending"].values())
         drop = ["--drop-pending"] if pending else []
         surface.then(command_line("reload", "--if-hash", done["hash"][:12], *drop))
     elif len(files) < 2:

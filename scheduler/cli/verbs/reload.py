@@ -15,9 +15,20 @@ Shown = dict[str, Any]
 LONG = 120.0
 """Seconds that a very large file may take."""
 
+_LEFTOVER = (
+    ("occurrences", "occurrence", "occurrences", "would be canceled"),
+    ("payload_runs", "run with a payload", "runs with a payload", "would become dead letters"),
+    ("other_runs", "other run", "other runs", "started by hand or by a program; would be canceled"),
+)
+"""What waits of a removed job, and what would become of it."""
+
 
 @verb("schedctl reload", "schedctl reload --if-hash 9f2c1e", "schedctl reload --drop-pending")
-@click.option("--drop-pending", is_flag=True, help="Also if removed jobs have waiting runs: these become dead letters.")
+@click.option(
+    "--drop-pending",
+    is_flag=True,
+    help="Also if removed jobs have waiting runs: canceled, or dead letters if they carry a payload.",
+)
 @click.option("--if-hash", metavar="HASH", help="Only if the file is still the one that diff or check showed.")
 def reload(surface: Surface, drop_pending: bool, if_hash: str | None) -> int:
     """Has the daemon read its jobs.yaml and put it in force: all or nothing. What runs goes on.
@@ -44,11 +55,9 @@ def changes(surface: Surface, done: Shown) -> None:
         for line in done["changes"].get(name, ()):
             surface.out(f"    {line}")
         pending = done["pending"].get(name)
-        if pending and (pending["occurrences"] or pending["payload_runs"]):
-            surface.out(
-                f"    waiting: {counted(pending['occurrences'], 'occurrence')} (would be canceled), "
-                f"{counted(pending['payload_runs'], 'run')} with a payload (would become dead letters)"
-            )
+        for kind, one, many, fate in _LEFTOVER if pending else ():
+            if pending.get(kind):
+                surface.out(f"    waiting: {counted(pending[kind], one, many)} ({fate})")
 
 
 def totals(done: Shown) -> str:
