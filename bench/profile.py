@@ -1,4 +1,4 @@
-"""Where a daemon's time goes while it is measured: py-spy beside it, samples of all threads that run."""
+"""Where a daemon's time goes while it is measured, its supervisor's and workers' too: py-spy samples what runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Profile:
             raise RuntimeError(f"no profile without py-spy: {reason}")
         FOLDER.mkdir(exist_ok=True)
         self._folded = FOLDER / f"{name.replace(' ', '-').lower()}.folded"
-        command = ["record", "--format", "raw", "--rate", str(_RATE), "--threads", "--nonblocking"]
+        command = ["record", "--format", "raw", "--rate", str(_RATE), "--threads", "--nonblocking", "--subprocesses"]
         self._spy = subprocess.Popen(
             [str(HOME / "venv" / "bin" / "py-spy"), *command, "--output", str(self._folded), "--pid", str(pid)],
             stdout=subprocess.DEVNULL,
