@@ -21,7 +21,7 @@ from tests.cli.typed import Typist
 
 SOURCES = Path(scheduler.__file__).parent
 ROOT = SOURCES.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PLACEHOLDER = "X1"
 """What stands for a value that is only known at run time."""
 QUOTED = r""" "[^"\n]*" | '[^'\n]*' """

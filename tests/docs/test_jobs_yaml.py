@@ -18,7 +18,7 @@ from scheduler.config.load import load_texts
 from scheduler.config.schema import schema
 from scheduler.config.sources import Stored
 from scheduler.config.syntax import parse
-from tests.docs.markdown import DOCS, blocks, sections
+from tests.docs.markdown import DOCS, anchors, blocks, links, sections
 
 TEXT = (DOCS / "jobs-yaml.md").read_text("utf-8")
 SECTIONS = {name.strip("`"): body for name, body in sections(TEXT, 3).items()}
@@ -101,10 +101,4 @@ def test_an_example_is_good(example: str) -> None:
 
 
 def test_links_lead_to_headings() -> None:
-    headings = re.findall(r"^#+ (.*)$", TEXT, re.MULTILINE)
-    anchors: list[str] = []
-    for heading in headings:
-        anchor = re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-")
-        anchors.append(anchor if anchor not in anchors else f"{anchor}-{anchors.count(anchor)}")
-    for link in re.findall(r"\]\(#([^)]*)\)", TEXT):
-        assert link in anchors
+    assert {link for link in links(TEXT) if link.startswith("#")} <= {f"#{name}" for name in anchors(TEXT)}
