@@ -36,6 +36,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "run-now": "Run a job now",
         "cancel": "End a run",
         "retry": "Run a finished run again",
+        "dead-letters": "Payloads whose runs gave up: list, retry, discard",
         "pause": "Let a job rest for a while",
         "resume": "End a pause",
         "ack": "Say that a miss is known",

@@ -67,6 +67,8 @@ def _facts(surface: Surface, run: Shown) -> list[tuple[str, str]]:
     letter = dead_letter(run)
     if letter and not run["retried_by"]:
         facts.append(("Payload", letter))
+        if run["discarded_at"] is not None:
+            facts.append(("Discarded", surface.when(run["discarded_at"])))
     queue = run["queue"] + (f", priority {run['priority']}" if run["priority"] else "")
     facts += [("Queue", queue), ("Lock", run["lock"] or "none: it may overlap")]
     if run["attempt"]:

@@ -138,11 +138,11 @@ def dead_letter(run: Shown) -> str | None:
         return None
     if run["status"] == "CANCELED":
         return PAYLOAD_OF_CANCELED
-    return (
-        "it carried a payload and is a dead letter until it is retried or discarded"
-        if run["status"] == "FAILED"
-        else None
-    )
+    if run["status"] != "FAILED":
+        return None
+    if run["discarded_at"] is not None:
+        return "it carried a payload; as a dead letter it was discarded"
+    return "it carried a payload and is a dead letter until it is retried or discarded"
 
 
 def run_took(run: Shown, now: datetime) -> str:

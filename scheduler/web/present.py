@@ -65,6 +65,7 @@ def run_json(run: Run, waiting: Waiting | None = None) -> Shown:
         "not_before": when(run.not_before),
         "waiting": None if waiting is None else waiting_json(waiting),
         "has_payload": run.has_payload,
+        "discarded_at": when(run.discarded_at),
         "retry_of": run.retry_of,
         "note": run.note,
         "author": run.author,

@@ -71,6 +71,7 @@ _RUN = {
     "not_before": INSTANT,
     "waiting": maybe(ref("Waiting")),
     "has_payload": FLAG,
+    "discarded_at": INSTANT,
     "retry_of": TEXT,
     "note": TEXT,
     "author": TEXT,

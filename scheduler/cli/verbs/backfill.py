@@ -9,7 +9,7 @@ import click
 from scheduler.cli.daemon import part
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
-from scheduler.cli.text import counted
+from scheduler.cli.text import command_line, counted
 from scheduler.cli.times import both, typed_past
 from scheduler.cli.verb import verb
 from scheduler.core.errors import InvalidInput
@@ -65,12 +65,12 @@ def _table(surface: Surface, done: dict[str, Any]) -> None:
 
 
 def _again(job: str, since: str, until: str | None, most: int) -> str:
-    words = ["schedctl backfill", job, f"--from '{since}'" if " " in since else f"--from {since}"]
+    words = ["backfill", job, "--from", since]
     if until is not None:
-        words.append(f"--until '{until}'" if " " in until else f"--until {until}")
+        words += ["--until", until]
     if most != 100:
-        words.append(f"--max {most}")
-    return " ".join(words)
+        words += ["--max", str(most)]
+    return command_line(*words)
 
 
 def _instant(surface: Surface, text: str) -> str:
