@@ -205,10 +205,10 @@ class App:
             messages=self._log_counts.now,
         )
         self._health = Health(self._watched(), bus, clock)
-        readiness = Readiness(self._loops, clock, in_force, self._health)
-        self._backend = self._make_backend(readiness)
+        self._readiness = Readiness(self._loops, clock, in_force, self._health)
+        self._backend = self._make_backend()
         self._service.join(
-            Parts(self._loops, readiness, self._drain, self._worker.live, lambda: len(self._configuration().jobs))
+            Parts(self._loops, self._readiness, self._drain, self._worker.live, lambda: len(self._configuration().jobs))
         )
 
     def _make_loops(self) -> dict[str, Loop]:
@@ -248,7 +248,7 @@ class App:
 
     def _own_state(self) -> OwnState:
         return OwnState(
-            problems={remark.about for remark in self._health.remarks()},
+            problems={problem.about for problem in self._readiness.problems()},
             aside=self._in_force.behind is not None,
             slots=self._settings.slots,
             taken=len(self._worker.live()),
@@ -259,7 +259,7 @@ class App:
         idle = sum(executor.tick(self._clock.monotonic()) for executor in self._executors.values())
         return idle + self._owner.reap()
 
-    def _make_backend(self, readiness: Readiness) -> Backend:
+    def _make_backend(self) -> Backend:
         return Backend(
             readable=self._store,
             commands=self._desk,
@@ -269,10 +269,10 @@ class App:
             version=VERSION,
             node=self._node,
             gate=self._gate,
-            checks=readiness.checks(),
+            checks=self._readiness.checks(),
             metrics=self._metrics.render,
             live_output=self._live_output,
-            remarks=self._health.remarks,
+            remarks=self._readiness.problems,
             holdup=self._health.holdup,
             served=self._metrics.served,
             address=lambda: self._doors.address,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from scheduler.core.execution import Clock
+from scheduler.core.remark import Remark
 from scheduler.engine.health import ESSENTIAL, Health
 from scheduler.engine.in_force import InForce
 from scheduler.engine.loop import Loop
@@ -26,9 +28,27 @@ class Readiness:
         """By name: why that part is not ready, None if it is."""
         return {"loops": self._turning, "database": self._answering, "configuration": self._newest}
 
+    def problems(self) -> list[Remark]:
+        """What is wrong with this node, each thing once, its consequences not told apart: what `status` shows and
+        `schedctl_daemon_problem` counts. A check that fails is among them or follows from one of them."""
+        found = self._health.remarks()
+        said = {one.about for one in found}
+        now = self._clock.now()
+        ailing = self._ailing()
+        if ailing is not None and said.isdisjoint({"database", "disk"}):
+            found.append(Remark("database", ailing, self._since(now), "schedctl db status"))
+        elif (stale := self._turning()) is not None and said.isdisjoint({"loops", "database", "disk"}):
+            found.append(Remark("loops", stale, self._since(now), "schedctl nodes"))
+        return found
+
     def remarks(self) -> list[str]:
-        """What is wrong with this node, one sentence each; none when all is well."""
-        return [remark.what for remark in self._health.remarks()]
+        """`problems`, one sentence each."""
+        return [problem.what for problem in self.problems()]
+
+    def _since(self, now: datetime) -> datetime:
+        """When the first of the essential loops stopped turning well."""
+        first = min(self._loops[name].turned_at for name in ESSENTIAL)
+        return now - timedelta(seconds=self._clock.monotonic() - first)
 
     def _turning(self) -> str | None:
         now = self._clock.monotonic()
@@ -37,8 +57,11 @@ class Readiness:
 
     def _answering(self) -> str | None:
         """The keeper asks the database at every turn; the others may find that it answers and takes nothing."""
-        ailing = self._loops["keeper"].ailing or next(iter(self._health.unavailable()), None)
+        ailing = self._ailing()
         return f"the database does not answer: {ailing}" if ailing is not None else None
+
+    def _ailing(self) -> str | None:
+        return self._loops["keeper"].ailing or next(iter(self._health.unavailable()), None)
 
     def _newest(self) -> str | None:
         return self._in_force.behind

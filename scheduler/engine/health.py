@@ -99,13 +99,15 @@ class Health:
             yield Remark("disk", what, since, f"df -h {folder}")
 
     def _waiting_loops(self, now: datetime) -> Iterator[Remark]:
-        """Loops that something unavailable keeps from their work."""
-        for reason, names in self._waiting().items():
-            if self._watched.disk.full and "disk is full" in reason:
-                continue  # It has been said, and better.
-            since = now - timedelta(seconds=max(self._age(self._watched.loops[name]) for name in names))
-            waits = f"{_listed(names)} wait{'s' if len(names) == 1 else ''}"
-            yield Remark("database", f"{reason} ({waits})", since, "schedctl db status")
+        """Loops that something unavailable keeps from their work: one remark, whatever each of them was told."""
+        full = bool(self._watched.disk.full)
+        # What a full disk does has been said, and better.
+        waiting = {why: names for why, names in self._waiting().items() if not (full and "disk is full" in why)}
+        if not waiting:
+            return
+        ages = [self._age(self._watched.loops[name]) for names in waiting.values() for name in names]
+        what = "; ".join(f"{reason} ({_waits(names)})" for reason, names in waiting.items())
+        yield Remark("database", what, now - timedelta(seconds=max(ages)), "schedctl db status")
 
     def _waiting(self) -> dict[str, list[str]]:
         by_reason: dict[str, list[str]] = {}
@@ -115,21 +117,23 @@ class Health:
         return by_reason
 
     def _slow_loops(self, now: datetime) -> Iterator[Remark]:
-        for name, loop in self._watched.loops.items():
-            age = self._age(loop)
-            if loop.ailing is not None or age <= (SLOW if name in ESSENTIAL else SLOWEST):
-                continue
-            since = now - timedelta(seconds=age)
-            if name == "disk":
-                folders = ", ".join(map(str, self._watched.disk.folders))
-                yield Remark("disk", f"the disk of {folders} does not answer", since, f"df -h {folders}")
-            elif loop.failing:
-                what = f"the {name} loop fails at every turn; the daemon's log has the error"
-                yield Remark("loops", what, since, _log_command())
-            else:
-                what = f"the {name} loop has not turned; if it does not go on by itself, restart the daemon"
-                command = f"ps -L -o lwp,stat,wchan:24,comm -p {os.getpid()}"
-                yield Remark("loops", what, since, command)
+        """Loops that hang or fail. Where a disk hangs, whoever hangs besides waits for it."""
+        ages = {name: self._age(loop) for name, loop in self._watched.loops.items() if loop.ailing is None}
+        slow = [name for name, age in ages.items() if age > (SLOW if name in ESSENTIAL else SLOWEST)]
+        failing = [name for name in slow if name != "disk" and self._watched.loops[name].failing]
+        hung = [name for name in slow if name != "disk" and name not in failing]
+        if failing:
+            verb = "fails" if len(failing) == 1 else "fail"
+            what = f"the {_loops(failing)} {verb} at every turn; the daemon's log has the error"
+            yield Remark("loops", what, _began(now, ages, failing), _log_command())
+        if "disk" in slow:
+            folders = ", ".join(map(str, self._watched.disk.folders))
+            what = f"the disk of {folders} does not answer" + (f" ({_waits(hung)})" if hung else "")
+            yield Remark("disk", what, _began(now, ages, ["disk"]), f"df -h {folders}")
+        elif hung:
+            has = "has not turned; if it does" if len(hung) == 1 else "have not turned; if they do"
+            what = f"the {_loops(hung)} {has} not go on soon, restart the daemon"
+            yield Remark("loops", what, _began(now, ages, hung), f"ps -L -o lwp,stat,wchan:24,comm -p {os.getpid()}")
 
     def _clocks(self, now: datetime) -> Iterator[Remark]:
         back = self._watched.keeper.set_back
@@ -199,6 +203,18 @@ def _listed(names: list[str]) -> str:
     return ", ".join(sorted(names))
 
 
+def _waits(names: list[str]) -> str:
+    return f"{_listed(names)} wait{'s' if len(names) == 1 else ''}"
+
+
+def _loops(names: list[str]) -> str:
+    return f"{_listed(names)} loop{'' if len(names) == 1 else 's'}"
+
+
+def _began(now: datetime, ages: Mapping[str, float], names: list[str]) -> datetime:
+    return now - timedelta(seconds=max(ages[name] for name in names))
+
+
 def _rounded(duration: timedelta) -> str:
     return format_duration(timedelta(seconds=max(1, round(duration.total_seconds()))))
 
@@ -207,6 +223,8 @@ def _clock(instant: datetime) -> str:
     return f"{instant.astimezone(UTC):%H:%M:%S} UTC"
 
 
-def _log_command() -> str | None:
+def _log_command() -> str:
     """Under systemd the log has a place; elsewhere it is wherever whoever started the daemon sends it."""
-    return f"journalctl _PID={os.getpid()} -n 100" if "INVOCATION_ID" in os.environ else None
+    return (
+        f"journalctl _PID={os.getpid()} -n 100" if "INVOCATION_ID" in os.environ else f"ls -l /proc/{os.getpid()}/fd/2"
+    )

@@ -54,16 +54,9 @@ def problems_of(
     return found
 
 
-def daemon_problems(failed: Mapping[str, str], remarks: Iterable[Remark]) -> list[Shown]:
-    """What is wrong with this daemon: what it remarks, and the checks of `/readyz` that failed and that no remark is
-    about."""
-    found = [_problem("daemon", None, one.since, one.what, one.command) | {"about": one.about} for one in remarks]
-    said = {one["about"] for one in found}
-    return found + [
-        _problem("daemon", None, None, f"{name}: {reason}", None) | {"about": name}
-        for name, reason in failed.items()
-        if name not in said
-    ]
+def daemon_problems(remarks: Iterable[Remark]) -> list[Shown]:
+    """What is wrong with this daemon."""
+    return [_problem("daemon", None, one.since, one.what, one.command) | {"about": one.about} for one in remarks]
 
 
 def _job_problem(view: JobView, now: datetime) -> Shown | None:

@@ -23,7 +23,7 @@ JOB = Text("job", "Only of this job.")
 def status(request: Request) -> Answer:
     """What is wrong (`problems`), whether anything is (`ok`), and what there is."""
     backend, now = backend_of(request), backend_of(request).now()
-    failed, checks = run_checks(backend)
+    _, checks = run_checks(backend)
     with backend.readable.queries() as queries:
         views = queries.jobs(now)
         queues, nodes = queries.queues(), queries.nodes()
@@ -32,7 +32,7 @@ def status(request: Request) -> Answer:
         problems = problems_of(views, queues, nodes, letters, now)
         add_last_lines(problems, queries)
         generations = queries.generations(1)
-    problems = [*daemon_problems(failed, backend.remarks()), *problems]
+    problems = [*daemon_problems(backend.remarks()), *problems]
     counts = dict.fromkeys(STATES, 0)
     for view in views:
         counts[state_of(view, now)] += 1

@@ -50,7 +50,8 @@ def _show(surface: Surface, problem: Shown) -> None:
     since = f", {both(problem['since'], surface.zone, surface.now())}" if problem["since"] else ""
     name = problem["job"] or problem.get("about") or problem["kind"]
     # Of a job there is more to say than of the daemon itself.
-    surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(problem['what'])}{since}")
+    what = problem["what"].removeprefix(f"{name} ").removeprefix(f"{name}: ")
+    surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(what)}{since}")
     if problem.get("error"):
         surface.out(f"    {plain(problem['error'])}")
     if problem.get("last_line"):
