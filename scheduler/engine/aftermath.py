@@ -36,8 +36,8 @@ def settle_all(
     return runs
 
 
-def announce_settled(bus: Bus, run: Run, now: datetime) -> None:
-    """After the commit: what an attempt of `run` came to."""
+def announce_settled(bus: Bus, run: Run, now: datetime, *, lost_with: str | None = None) -> None:
+    """After the commit: what an attempt of `run` came to. `lost_with`: the node whose death ended it."""
     bus.publish(
         "run.settled",
         run=run.id,
@@ -49,4 +49,5 @@ def announce_settled(bus: Bus, run: Run, now: datetime) -> None:
         finished_at=run.finished_at or now,
         took=run.took,
         next_attempt_at=run.not_before if run.status is Status.PENDING else None,
+        lost_with=lost_with,
     )

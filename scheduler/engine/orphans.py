@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-import structlog
-
 from scheduler.core.execution import Bus
 from scheduler.core.lifecycle import settle, timed
 from scheduler.core.model import FailReason, Run
@@ -14,8 +12,6 @@ from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.core.ports import Store, Transaction
 from scheduler.engine.aftermath import announce_settled, settle_all
 from scheduler.engine.in_force import InForce
-
-log = structlog.get_logger("engine")
 
 BATCH = 500
 
@@ -56,7 +52,10 @@ def close_orphans(
         before = {run.id: run for run in orphans}
         for run in after:
             former = before[run.id]
-            _announce(bus, run, former, now, lost=(run.id, former.attempt) not in known)
+            lost = (run.id, former.attempt) not in known
+            if lost:
+                bus.publish("run.lost", run=run.id, job=run.job, attempt=former.attempt, node=former.node)
+            announce_settled(bus, run, now, lost_with=former.node if lost else None)
         closed += len(after)
         if not after or len(orphans) < BATCH:
             return closed
@@ -72,17 +71,3 @@ def _judgeable(
         return orphans
     present = {name for name, state in tx.jobs.states(unknown).items() if state.removed_at is None}
     return [run for run in orphans if run.job not in present or isinstance(known.get((run.id, run.attempt)), Succeeded)]
-
-
-def _announce(bus: Bus, run: Run, former: Run, now: datetime, *, lost: bool) -> None:
-    if lost:
-        log.warning(
-            "run_lost",
-            job_name=run.job,
-            run_id=run.id,
-            attempt=former.attempt,
-            node=former.node,
-            status=str(run.status),
-        )
-        bus.publish("run.lost", run=run.id, job=run.job, attempt=former.attempt, node=former.node)
-    announce_settled(bus, run, now)

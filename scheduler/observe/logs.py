@@ -15,11 +15,13 @@ import structlog
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.stamp import to_text
 
-_WARNINGS = frozenset({"run.lost", "database.lost", "queue.saturated"})
+_WARNINGS = frozenset({"database.lost", "queue.saturated"})
 _QUIET = frozenset({"run.planned", "run.claimed", "run.started"})
 """What happens for every run before its end: said only at level debug."""
 ATTEMPT_ENDED = "attempt_ended"
 """A run is not settled by an attempt after which a further one waits, until `next_attempt_at`."""
+RUN_LOST = "run_lost"
+"""An attempt ended with its node, whatever follows: the one line about it."""
 _SAID_ALREADY = frozenset(
     {
         "clock.stepped",
@@ -29,10 +31,11 @@ _SAID_ALREADY = frozenset(
         "job.disabled",
         "node.dead",
         "node.started",
+        "run.lost",
         "supervisor.gone",
     }
 )
-"""Whoever publishes these logs them as well, with more to tell than a notice carries."""
+"""Whoever publishes these logs them as well, with more to tell than a notice carries; what is lost is also settled."""
 
 
 class LogCounts:
@@ -114,8 +117,8 @@ class _Steady:
 
 
 def log_notices(bus: Bus) -> Callable[[], None]:
-    """Writes the notices on the bus as events of their names: `run.settled` is `run_settled`, or ATTEMPT_ENDED while
-    the run itself goes on.
+    """Writes the notices on the bus as events of their names: `run.settled` is `run_settled`, ATTEMPT_ENDED while the
+    run itself goes on, or RUN_LOST.
 
     The returned function ends that."""
     log = structlog.get_logger("notices")
@@ -124,7 +127,9 @@ def log_notices(bus: Bus) -> Callable[[], None]:
         if notice.name in _SAID_ALREADY:
             return
         event, fields = notice.name.replace(".", "_"), _renamed(notice)
-        if fields.get("status") == "PENDING" and event == "run_settled":
+        if "lost_with" in fields:
+            event = RUN_LOST
+        elif fields.get("status") == "PENDING" and event == "run_settled":
             event = ATTEMPT_ENDED
             del fields["status"]
         log.log(_level(notice), event, **fields)
@@ -135,7 +140,8 @@ def log_notices(bus: Bus) -> Callable[[], None]:
 def _level(notice: Notice) -> int:
     if notice.name in _QUIET:
         return logging.DEBUG
-    if notice.name in _WARNINGS or str(notice.fields.get("status")) == "FAILED":
+    fields = notice.fields
+    if notice.name in _WARNINGS or str(fields.get("status")) == "FAILED" or fields.get("lost_with") is not None:
         return logging.WARNING
     return logging.INFO
 

@@ -12,7 +12,10 @@ import pytest
 import structlog
 
 from scheduler.core.notices import Bus
+from scheduler.engine.recovery import recover
 from scheduler.observe.logs import LogCounts, configure_logs, log_notices
+from scheduler.store.store import SqlStore
+from tests.engine.rig import Rig, jobs
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +86,7 @@ def test_configuring_twice_logs_once() -> None:
     stream = io.StringIO()
     configure_logs("json", stream)
     configure_logs("json", stream)
-    logging.getLogger("uvicorn.error").error("once")
+    logging.getLogger("some.library").error("once")
     assert len(lines(stream)) == 1
 
 
@@ -92,7 +95,7 @@ def test_configuring_twice_logs_once() -> None:
     [
         ("run.settled", {"run": "r", "job": "a", "status": "COMPLETED"}, "info"),
         ("run.settled", {"run": "r", "job": "a", "status": "FAILED", "reason": "exit"}, "warning"),
-        ("run.lost", {"run": "r", "job": "a"}, "warning"),
+        ("queue.saturated", {"queue": "default"}, "warning"),
         ("job.paused", {"job": "a", "until": None}, "info"),
     ],
 )
@@ -126,7 +129,7 @@ def test_a_log_that_cannot_be_written_stops_nobody() -> None:
     with open("/dev/full", "w") as stream:
         configure_logs("json", stream)
         structlog.get_logger("engine").error("lost", text="\ud800")
-        logging.getLogger("uvicorn.error").error("lost, too")
+        logging.getLogger("some.library").error("lost, too")
         configure_logs("json", io.StringIO())
         with contextlib.suppress(OSError):
             stream.close()
@@ -142,6 +145,22 @@ def test_a_run_that_goes_on_is_not_called_settled() -> None:
     (line,) = lines(stream)
     assert (line["event"], line["level"], "status" in line) == ("attempt_ended", "info", False)
     assert (line["reason"], line["next_attempt_at"]) == ("exit", "2026-03-02T08:00:00Z")
+    end()
+
+
+@pytest.mark.parametrize(("on_lost", "status"), [("retry", "PENDING"), ("fail", "FAILED")])
+def test_a_lost_run_is_one_line(store: SqlStore, on_lost: str, status: str) -> None:
+    rig = Rig(store, jobs({"a": {"schedule": "* * * * *", "on_lost": on_lost}}))
+    rig.tick(minutes=1)
+    (run,) = rig.runs("a")
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    end = log_notices(rig.bus)
+    recover(rig.store, rig.in_force, rig.bus, rig.attempts, [rig.node], {}, rig.store.now(), 0.0)
+    (line,) = (one for one in lines(stream) if one.get("run_id") == run.id)
+    assert (line["event"], line["level"], line["status"]) == ("run_lost", "warning", status)
+    assert (line["job_name"], line["attempt"], line["lost_with"]) == ("a", 1, rig.node)
+    assert len(rig.named("run.lost")) == len(rig.named("run.settled")) == 1
     end()
 
 
