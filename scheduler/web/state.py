@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from starlette.requests import Request
 
 from scheduler.core.access import Access
+from scheduler.core.errors import Unavailable
+from scheduler.core.queries import JobView
+from scheduler.core.remark import Remark
 from scheduler.web.answers import Answer
 from scheduler.web.attention import add_last_lines, daemon_problems, problems_of
-from scheduler.web.backend import backend_of
+from scheduler.web.backend import Backend, backend_of
 from scheduler.web.health import run_checks
 from scheduler.web.job_json import STATES, state_of
 from scheduler.web.operation import Operation
 from scheduler.web.paging import CURSOR, LIMIT
 from scheduler.web.parameters import Number, Text
-from scheduler.web.present import generation_json, node_json, page_json, queue_json, when
+from scheduler.web.present import Shown, generation_json, node_json, page_json, queue_json, when
 from scheduler.web.schemas import COUNT, INSTANT, OBJECT, TEXT, many, record, ref
 
 GENERATIONS = Number("limit", "So many of the newest.", 20, 1, 1000)
@@ -21,42 +26,78 @@ JOB = Text("job", "Only of this job.")
 
 
 def status(request: Request) -> Answer:
-    """What is wrong (`problems`), whether anything is (`ok`), and what there is."""
-    backend, now = backend_of(request), backend_of(request).now()
+    """What is wrong (`problems`), whether anything is (`ok`), and what there is. While the database cannot be read what
+    only it knows is null: then there is at least the problem that keeps it from answering."""
+    backend = backend_of(request)
     _, checks = run_checks(backend)
-    with backend.readable.queries() as queries:
-        views = queries.jobs(now)
-        queues, nodes = queries.queues(), queries.nodes()
-        gauges = queries.gauges(now)
-        letters = gauges.dead_letters
-        problems = problems_of(views, queues, nodes, letters, now)
-        add_last_lines(problems, queries)
-        generations = queries.generations(1)
-    problems = [*daemon_problems(backend.remarks()), *problems]
-    counts = dict.fromkeys(STATES, 0)
-    for view in views:
-        counts[state_of(view, now)] += 1
+    try:
+        found = _facts(backend)
+    except Unavailable as error:
+        found = _unknown(error)
+    problems = [*daemon_problems(backend.remarks()), *found.pop("problems")]
+    if found["jobs"] is None and {"database", "disk"}.isdisjoint(one["about"] for one in problems):
+        problems.insert(0, found["unread"])
+    del found["unread"]
     return Answer(
         {
             "ok": not problems,
-            "now": when(now),
             "version": backend.version,
             "node": backend.node(),
             "checks": checks,
             "problems": problems,
-            "jobs": len(views),
-            "states": counts,
-            "running": sum(len(view.running) for view in views),
-            "waiting": sum(view.waiting for view in views),
-            "paused": sum(view.pause is not None for view in views),
-            "dead_letters": sum(letters.values()),
-            "next_run_at": when(
-                min((v.state.next_due_at for v in views if v.state.next_due_at and v.state.enabled), default=None)
-            ),
-            "configuration": generation_json(generations[0]) if generations else None,
-            "nodes": [node_json(node) for node in nodes if node.node.state == "live"],
+            **found,
         }
     )
+
+
+def _facts(backend: Backend) -> Shown:
+    """What the database knows. Raises Unavailable."""
+    now = backend.now()
+    with backend.readable.queries() as queries:
+        views = queries.jobs(now)
+        queues, nodes = queries.queues(), queries.nodes()
+        letters = queries.gauges(now).dead_letters
+        problems = problems_of(views, queues, nodes, letters, now)
+        add_last_lines(problems, queries)
+        generations = queries.generations(1)
+    live = [view for view in nodes if view.node.state == "live"]
+    nobody = backend.holdup() is not None and all(view.node.id == backend.node() for view in live)
+    counts = dict.fromkeys(STATES, 0)
+    for view in views:
+        counts[state_of(view, now)] += 1
+    return {
+        "now": when(now),
+        "problems": problems,
+        "jobs": len(views),
+        "states": counts,
+        # By node: also what still runs of jobs that are gone.
+        "running": sum(view.running for view in nodes),
+        "waiting": sum(view.waiting for view in views),
+        "paused": sum(view.pause is not None for view in views),
+        "dead_letters": sum(letters.values()),
+        "next_run_at": None if nobody else when(min(filter(None, map(_next_run, views)), default=None)),
+        "configuration": generation_json(generations[0]) if generations else None,
+        "nodes": [node_json(view) for view in live],
+        "unread": None,
+    }
+
+
+def _unknown(error: Unavailable) -> Shown:
+    now = datetime.now(UTC)
+    unread = Remark("database", str(error), now, "schedctl db status")
+    names = ("jobs", "states", "running", "waiting", "paused", "dead_letters", "next_run_at", "configuration", "nodes")
+    (problem,) = daemon_problems([unread])
+    return {"now": when(now), "problems": [], "unread": problem, **dict.fromkeys(names)}
+
+
+def _next_run(view: JobView) -> datetime | None:
+    """Its next instant, if that is going to run as things stand."""
+    due = view.state.next_due_at
+    if due is None or not view.state.enabled:
+        return None
+    pauses = [pause for pause in (view.pause, view.upcoming) if pause is not None]
+    rests = any(pause.start <= due and (pause.until is None or due < pause.until) for pause in pauses)
+    return None if rests else due
 
 
 def nodes(request: Request) -> Answer:

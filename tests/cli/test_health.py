@@ -11,8 +11,10 @@ from scheduler.cli.main import run
 from scheduler.cli.surface import Surface
 from scheduler.cli.times import clock_note
 from scheduler.cli.words import run_took
+from scheduler.core.errors import Unavailable
 from scheduler.core.model import Cause, Node
 from scheduler.core.remark import Remark
+from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
 from tests.engine.doubles import START
 
@@ -33,6 +35,22 @@ def test_status_says_of_the_daemon_what_since_when_and_what_to_type(screen: Scre
     assert "✗ supervisor  the supervisor does not answer" in lines
     assert screen.err.endswith("next: df -h /state\n")
     assert screen("status", "-o", "name") == ["daemon", "daemon"]
+
+
+def test_status_answers_while_the_database_is_away(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(store: SqlStore) -> Any:
+        raise Unavailable("database pg: connection refused")
+
+    screen.served.faces.said.append(
+        Remark("database", "database pg: connection refused (keeper waits)", START, "schedctl db status")
+    )
+    monkeypatch.setattr(SqlStore, "queries", away)
+    lines = screen("status")
+    assert screen.code == 1
+    assert "✗ database  pg: connection refused (keeper waits), Mon 09:00 Europe/Paris (now)" in lines
+    assert "    → schedctl db status" in lines
+    assert lines[-1] == "jobs, runs and nodes are unknown while the database cannot be read"
+    assert screen.json("status")["jobs"] is None
 
 
 def test_list_tells_what_is_due_and_not_planned(screen: Screen) -> None:

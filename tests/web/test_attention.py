@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from scheduler.core.model import Output, Status
+from scheduler.core.errors import Unavailable
+from scheduler.core.model import Node, Output, Status
+from scheduler.core.remark import Remark
 from scheduler.web.answers import Answer
 from scheduler.web.attention import last_line
+from tests.engine.doubles import START
 from tests.engine.rig import canceled, failed
 from tests.faces import JOBS, Faces
-from tests.web.client import Client
+from tests.web.client import Client, client_of
 
 
 @pytest.mark.parametrize(
@@ -108,3 +114,63 @@ def test_a_run_that_waits_long_in_its_queue(acting: Client, faces: Faces) -> Non
     assert [one["what"] for one in problems if one["kind"] == "queue"] == [
         "queue default: 1 ready, none of them started for long"
     ]
+
+
+def test_a_database_that_is_away_is_an_answer(faces: Faces) -> None:
+    def away() -> Any:
+        raise Unavailable("database pg: connection refused", hint="start it")
+
+    known = set(faces_status(faces))
+    found = faces_status(faces, readable=SimpleNamespace(queries=away))
+    assert set(found) == known
+    (problem,) = found["problems"]
+    assert (problem["about"], problem["what"]) == ("database", "database pg: connection refused; start it")
+    assert problem["since"] is not None
+    assert problem["command"] == "schedctl db status"
+    assert not found["ok"]
+    assert [found[name] for name in ("jobs", "running", "states", "nodes", "next_run_at")] == [None] * 5
+    faces.said.append(Remark("database", "connection refused (keeper waits)", START, "schedctl db status"))
+    found = faces_status(faces, readable=SimpleNamespace(queries=away))
+    assert [one["what"] for one in found["problems"]] == ["connection refused (keeper waits)"]
+
+
+def test_a_database_that_tells_no_time_is_an_answer_too(faces: Faces) -> None:
+    def away() -> datetime:
+        raise Unavailable("database pg: connection refused")
+
+    assert [one["about"] for one in faces_status(faces, now=away)["problems"]] == ["database"]
+
+
+def faces_status(faces: Faces, **changes: Any) -> Any:
+    with client_of(faces.with_backend(**changes)) as client:
+        answer = client.get("/v1/status")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+def test_what_runs_of_a_removed_job_is_counted(acting: Client, faces: Faces) -> None:
+    faces.rig.tick(minutes=1)
+    assert acting.get("/v1/status").json()["running"] == 1
+    faces.rig.reload(JOBS.replace("  minutely:", "  hourly:"), drop_pending=True)
+    assert acting.get("/v1/status").json()["running"] == 1
+
+
+def test_there_is_no_next_run_of_what_rests(acting: Client, faces: Faces) -> None:
+    def next_run() -> Any:
+        return acting.get("/v1/status").json()["next_run_at"]
+
+    rig = faces.rig
+    rig.tick(seconds=1)
+    minute = next_run()
+    rig.desk.pause(["minutely"], until=None, reason="", author="ana")
+    assert next_run() > minute
+    rig.desk.pause(["report"], until=None, reason="", author="ana")
+    assert next_run() is None
+    rig.desk.resume(["minutely"], author="ana")
+    rig.desk.pause(["minutely"], until=rig.store.now() + timedelta(seconds=5), reason="", author="ana")
+    assert next_run() == minute, "its pause is over by then"
+    faces.holdup = "this node is leaving"
+    assert next_run() is None
+    with rig.store.begin() as tx:
+        tx.nodes.register(Node("another", "h", 1, "0", START, None, 4), START)
+    assert next_run() == minute, "the other one runs it"

@@ -61,6 +61,8 @@ def _show(surface: Surface, problem: Shown) -> None:
 
 
 def _sums(surface: Surface, found: Shown) -> str:
+    if found["jobs"] is None:
+        return "\njobs, runs and nodes are unknown while the database cannot be read"
     parts = [counted(found["jobs"], "job"), f"{found['running']} running", f"{found['waiting']} waiting"]
     if found["paused"]:
         parts.append(f"{found['paused']} paused")
