@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from scheduler.cli.daemon import Daemon
+from scheduler.cli.shown import ShownOutput
 from scheduler.cli.table import Column, table
 from scheduler.cli.text import visible, visible_json
 from scheduler.cli.times import at, both, local_zone
@@ -60,6 +61,9 @@ class Surface:
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.page: list[str] | None = None
         """Lines that are kept instead of written, for somebody who draws them."""
+        self.exact = False
+        """What runs printed goes to a terminal byte by byte."""
+        self._printed: ShownOutput | None = None
         self._daemon: Daemon | None = None
         self._zone: str | None = None
 
@@ -115,14 +119,27 @@ class Surface:
             self.say(f"next: {command}")
 
     def raw(self, data: bytes) -> None:
+        """What a run printed, as it is; but on a terminal nothing in it acts upon that, unless `exact`."""
+        if self.exact or not sys.stdout.isatty():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+            return
+        if self._printed is None:
+            self._printed = ShownOutput(colors=self.colors)
+        sys.stdout.write(self._printed.feed(data))
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
 
     def end_line(self, data: bytes) -> None:
-        """On a terminal what follows begins in a line of its own; elsewhere data stay as they are."""
-        if data and not data.endswith(b"\n") and sys.stdout.isatty():
-            self.out()
+        """After the last `raw`, which ended with `data`: what follows begins in a line of its own. Where the data go
+        elsewhere than to a terminal they stay as they are, and the message begins that line."""
+        if self._printed is not None:
+            sys.stdout.write(self._printed.end())
+        if data and not data.endswith(b"\n"):
+            if sys.stdout.isatty():
+                self.out()
+            else:
+                self.say("")
 
     def style(self, word: str, text: str | None = None) -> str:
         """`text` (default: the word itself) in the colour of that state, on a terminal that wants colour."""

@@ -64,6 +64,17 @@ def _put(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
+def exact_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a verb that shows what runs printed the option --raw."""
+    return click.option(
+        "--raw",
+        is_flag=True,
+        expose_value=False,
+        callback=_put("exact"),
+        help="Its output byte by byte, also what acts upon the terminal.",
+    )(command)
+
+
 def watch_options() -> list[click.Option]:
     def often(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:

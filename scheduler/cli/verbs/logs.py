@@ -10,7 +10,7 @@ from scheduler.cli.follow import follow as follow_run
 from scheduler.cli.follow import last_lines
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line
-from scheduler.cli.verb import verb
+from scheduler.cli.verb import exact_option, verb
 from scheduler.cli.words import cause_of, fate_of, run_took
 
 
@@ -27,6 +27,7 @@ from scheduler.cli.words import cause_of, fate_of, run_took
     metavar="LINES",
     help="Only the last lines of what is there.",
 )
+@exact_option
 @click.option("--last", is_flag=True, hidden=True, help="What a JOB means anyway.")
 def logs(surface: Surface, run: str, follow: bool, attempt: int | None, tail: int | None, last: bool) -> int:
     """Writes what RUN printed. RUN is an id, the end of one, or a JOB: its running run, else its last."""

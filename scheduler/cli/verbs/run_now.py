@@ -16,7 +16,7 @@ from scheduler.cli.daemon import part
 from scheduler.cli.follow import WaitedTooLong, follow, wait
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line, counted
-from scheduler.cli.verb import verb
+from scheduler.cli.verb import exact_option, verb
 from scheduler.cli.words import PAYLOAD_OF_CANCELED, fate_of, run_took, waits
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
@@ -34,6 +34,7 @@ SHOWN = 10
 @click.argument("job", shell_complete=complete_job)
 @click.option("-w", "--wait", "waiting", is_flag=True, help="Show its output; exit 0 only if it completes.")
 @click.option("-f", "--follow", "following", is_flag=True, help="The same as --wait.")
+@exact_option
 @click.option("--timeout", metavar="DURATION", help="With --wait: exit 6 after so long; the run goes on.")
 @click.option("--payload", metavar="JSON", help="JSON for the run; @FILE or @- reads it.")
 @click.option("--reason", default="", metavar="TEXT", help="Kept with the run and shown beside it.")
