@@ -46,7 +46,13 @@ class Reader:
             self.daemon = subprocess.Popen(
                 ["/bin/sh", "-c", line], cwd=self.folder, env=self.environment, stdout=log, stderr=log
             )
-        until(lambda: b'"started"' in self.log.read_bytes(), 60)
+        until(self._started, 60)
+
+    def _started(self) -> bool:
+        text = self.log.read_text()
+        assert self.daemon is not None
+        assert self.daemon.poll() is None, text
+        return '"started"' in text
 
     def type(self, line: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
