@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from scheduler.core.access import Access
 from scheduler.web import (
     amends,
+    cancels,
     configuration,
     control,
     enqueue,
@@ -47,6 +48,7 @@ OPERATIONS: Sequence[Operation] = (
     *state.operations,
     *jobs.operations,
     *runs.operations,
+    *cancels.operations,
     *amends.operations,
     *rates.operations,
     *control.operations,

@@ -15,6 +15,7 @@ from scheduler.core.model import Output
 from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
 from scheduler.core.remark import Remark
+from scheduler.web.asked import Asked
 
 Served = Callable[[str, str, int, float], None]
 """Hears of each answer: the operation's path as it was declared (`other`: there is none), method, status, seconds."""
@@ -38,7 +39,8 @@ def _not_counted(route: str, method: str, status: int, seconds: float) -> None:
 class Backend:
     """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
     printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` is what
-    this node knows to be wrong with itself, `holdup` why it starts nothing at present (None: it does)."""
+    this node knows to be wrong with itself, `holdup` why it starts nothing at present (None: it does).
+    `asked` remembers when runs were asked to end."""
 
     readable: Readable
     commands: Commands
@@ -55,6 +57,7 @@ class Backend:
     holdup: Callable[[], str | None] = _nothing
     address: Callable[[], str | None] = _nothing
     served: Served = _not_counted
+    asked: Asked = field(default_factory=Asked)
 
     def job(self, name: str) -> Job | None:
         """The definition in force on this node."""

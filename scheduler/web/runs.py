@@ -1,4 +1,4 @@
-"""`/v1/runs`: history, one run, its output; cancel and retry."""
+"""`/v1/runs`: history, one run, its output; retry."""
 
 from __future__ import annotations
 
@@ -118,18 +118,6 @@ def get_log(request: Request) -> Response:
     return Response(body, media_type="text/plain", headers=headers)
 
 
-async def cancel_run(request: Request) -> Answer:
-    """Ends a run: one that waits at once, one that runs as soon as it can be ended."""
-    backend = backend_of(request)
-    text = plain_name(request.path_params["run"])
-    reason = (await REASON.read(request))["reason"]
-
-    def cancel() -> Run:
-        return backend.commands.cancel(_find(backend, text), author=author_of(request), reason=reason)
-
-    return Answer(run_json(await run_in_threadpool(cancel)), status_code=202)
-
-
 async def retry_run(request: Request) -> Answer:
     """A new run of a finished one, with its payload; a run that waits for its next attempt runs now."""
     backend = backend_of(request)
@@ -170,6 +158,5 @@ operations = [
     Operation("GET", "/v1/runs/{run}", get_run, Access.FACTS, ref("RunDetail"), query=(WAIT,)),
     Operation("GET", "/v1/runs/{run}/status", get_status, Access.FACTS, ref("RunStatus")),
     Operation("GET", "/v1/runs/{run}/log", get_log, Access.READ, TEXT, query=(ATTEMPT, OFFSET), media="text/plain"),
-    Operation("POST", "/v1/runs/{run}/cancel", cancel_run, Access.OPERATE, ref("Run"), body=REASON, status=202),
     Operation("POST", "/v1/runs/{run}/retry", retry_run, Access.OPERATE, ref("Run"), body=REASON, status=202),
 ]

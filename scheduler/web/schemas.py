@@ -102,6 +102,7 @@ COMPONENTS: dict[str, Schema] = {
         ahead=COUNT,
     ),
     "Run": record(**_RUN),
+    "Canceled": record(**_RUN, asked_before=FLAG, asked_at=INSTANT, kill_at=INSTANT),
     "RunDetail": record(
         **_RUN, key=TEXT, payload=ANY, checkpoint=ANY, attempts=many(ref("Attempt")), retried_by=many(TEXT)
     ),
