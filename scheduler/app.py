@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -145,6 +146,7 @@ class App:
             self._file.describe,
             self._file.warnings,
             self._service.reloading,
+            check=shlex.join(["schedctl", "check", str(self._file.path)]),
         )
         self._worker = Worker(
             store,

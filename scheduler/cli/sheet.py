@@ -18,7 +18,7 @@ LONG = 200
 def line(surface: Surface, label: str, text: str, size: int = LABEL) -> None:
     """A labelled line, folded at the terminal's width; further lines of `text` begin below its first."""
     total = surface.columns
-    lines = visible(text).split("\n")
+    lines = visible(surface.pasted(text)).split("\n")
     if total is not None:
         lines = [folded for one in lines for folded in broken(one, max(20, total - size))]
     for index, one in enumerate(lines):

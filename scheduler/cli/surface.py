@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,6 +42,7 @@ _COLORS = {
 }
 
 
+_COMMAND = re.compile(r"(?<![\w/.-])schedctl (?=[a-z]+(?:-[a-z]+)*(?:$|[\s`);,]))")
 _COLOR_CODE = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
@@ -105,8 +107,8 @@ class Surface:
             self.page += shown.split("\n")
 
     def say(self, text: str) -> None:
-        """A message for the person; never data."""
-        shown = self._safe(text)
+        """A message for the person; never data. Commands in it are `pasted`."""
+        shown = self._safe(self.pasted(text))
         if self.page is not None:
             self.page += shown.split("\n")
             return
@@ -117,6 +119,12 @@ class Surface:
         """The last line: what to type next, as it can be pasted (`command_line` quotes). Only for people."""
         if self.format == "table":
             self.say(f"next: {command}")
+
+    def pasted(self, text: str) -> str:
+        """`text` with its commands for the daemon that this one was typed for: with --socket, if that was given."""
+        if self.socket is None:
+            return text
+        return _COMMAND.sub(lambda found: f"{found[0]}--socket {shlex.quote(self.socket or '')} ", text)
 
     def raw(self, data: bytes) -> None:
         """What a run printed, as it is; but on a terminal nothing in it acts upon that, unless `exact`."""

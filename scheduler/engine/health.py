@@ -174,7 +174,7 @@ class Health:
                 "configuration",
                 f"the last reload was refused: {reloader.rejected}",
                 self._rejected,
-                "schedctl check",
+                reloader.remedy,
             )
         if reloader.not_taken is not None:
             what = f"this node's file was not put in force: {reloader.not_taken}; a reload on this node applies it"

@@ -45,6 +45,7 @@ class Reloader:
         describe: Callable[[Configuration | None, Configuration], Mapping[str, tuple[str, ...]]],
         warn: Callable[[Configuration], tuple[str, ...]],
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
+        check: str = "schedctl check",
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -54,9 +55,12 @@ class Reloader:
         self._describe = describe
         self._warn = warn
         self._around = around
+        self._check = check
         self._line: Line[Reloaded] = Line()
         self.rejected: str | None = None
         """Why the last file was refused; None after one was taken."""
+        self.remedy = check
+        """What to type about that."""
         self.not_taken: str | None = None
         """Why the file was not put in force when this node started; None after one was taken."""
         self.not_taken_at: datetime | None = None
@@ -149,6 +153,8 @@ class Reloader:
                 reloaded = self._apply(tx, newest, file, now, author, drop_pending=drop_pending)
             return self._enter(reloaded, file, author)
         except (InvalidInput, Refused) as error:
+            # `check` finds errors of the file; what stands against a good one is seen beside what is in force.
+            self.remedy = self._check if isinstance(error, InvalidInput) else "schedctl diff"
             self.rejected = str(error)
             log.warning("config_rejected", reason=str(error))
             self._bus.publish("config.rejected", reason=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -96,3 +97,12 @@ def test_flags_win_over_the_environment(make_world: Make) -> None:
     )
     assert done.returncode == 78
     assert "SCHEDULER_SLOTS='none'" in done.stderr
+
+
+def test_a_file_that_went_bad_is_named_where_it_is_checked(make_world: Make) -> None:
+    world = make_world("jobs: {}\n")
+    world.start()
+    world.config.write_text("jobs: [\n")
+    assert world.ask("POST", "/v1/reload")[0] == 422
+    _, answer = world.ask("GET", "/v1/status")
+    assert [one["command"] for one in json.loads(answer)["problems"]] == [f"schedctl check {world.config}"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.core.errors import InvalidInput, Unavailable
+from scheduler.core.errors import InvalidInput, Refused, Unavailable
 from scheduler.core.remark import Remark
 from scheduler.engine import disk
 from scheduler.engine.disk import Disk
@@ -373,6 +373,13 @@ def test_a_file_that_was_refused(patient: Patient) -> None:
     assert remark.what.startswith("the last reload was refused: ")
     patient.rig.reload(jobs({"a": MINUTELY}))
     assert patient.said() == []
+
+
+def test_a_good_file_that_was_refused_is_compared_and_not_checked(patient: Patient) -> None:
+    patient.rig.desk.run_now("a", author="me", payload=1, has_payload=True)
+    with pytest.raises(Refused, match="waiting runs"):
+        patient.rig.reload(jobs({"b": {}}))
+    assert (patient.one().about, patient.one().command) == ("configuration", "schedctl diff")
 
 
 def test_a_file_that_was_not_taken_says_what_applies_it(patient: Patient) -> None:
