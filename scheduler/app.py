@@ -38,6 +38,7 @@ from scheduler.engine.planner import Planner
 from scheduler.engine.recovery import recover
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
+from scheduler.engine.turns import Turns
 from scheduler.engine.watch import Watch
 from scheduler.engine.worker import Worker
 from scheduler.executors.attempts.prepare import Preparation
@@ -163,7 +164,8 @@ class App:
             self._reloader.follow,
             self._starting.submit,
         )
-        self._planner = Planner(store, in_force, bus, self._node, self._worker.claim, self._worker.take)
+        turns = Turns(clock, lambda: self._loops["planner"].obstacle)
+        self._planner = Planner(store, in_force, bus, self._node, self._worker.claim, self._worker.take, turns)
         self._beats = Beats(
             store,
             in_force,

@@ -10,6 +10,7 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.errors import Unavailable
+from scheduler.engine.turns import Obstacle
 
 log = structlog.get_logger("engine")
 
@@ -45,6 +46,8 @@ class Loop:
         """Why its ticks fail at present, if they do because something is unavailable."""
         self.failing = False
         """Its last tick ended with an error that nobody foresaw."""
+        self.obstacle: Obstacle | None = None
+        """What its ticks fail of at present, and since when, if they do."""
 
     def request(self) -> bool:
         """Asks for a tick; False if one was asked for already and has not begun."""
@@ -78,20 +81,27 @@ class Loop:
         except Unavailable as error:
             self.errors += 1
             self.failing = False
+            self._meet(error.reason)
             self._complain(str(error))
         except Exception:
             self.errors += 1
             self.failing = True
+            self._meet("every turn failed; the daemon's log has the error")
             log.exception("loop_failed", loop=self.name)
         else:
             self.turned_at = time.monotonic()
             self.failing = False
+            self.obstacle = None
             if self.ailing is not None:
                 log.info("loop_recovered", loop=self.name)
                 self.ailing = None
         self.thread = None
         self.returned_at = time.monotonic()
         self.last_seconds = self.returned_at - begun
+
+    def _meet(self, reason: str) -> None:
+        """The first reason counts: what follows may only follow from it."""
+        self.obstacle = self.obstacle or Obstacle(reason, time.monotonic())
 
     def _complain(self, reason: str) -> None:
         """An outage is said once, not every second."""

@@ -20,6 +20,7 @@ from scheduler.core.stamp import to_text
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.new_run import new_run
+from scheduler.engine.turns import Turns
 
 log = structlog.get_logger("engine")
 
@@ -29,7 +30,7 @@ BATCH = 500
 
 class Planner:
     """`claim` says what this node could run right now (None: nothing); `hand_over` gets each claim back, with what was
-    claimed (None: nobody knows, the transaction failed)."""
+    claimed (None: nobody knows, the transaction failed); `turns` remembers when all was planned last."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Planner:
         node: Callable[[], str],
         claim: Callable[[], Claim | None],
         hand_over: Callable[[Claim, list[Run] | None], None],
+        turns: Turns,
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -46,16 +48,25 @@ class Planner:
         self._node = node
         self._claim = claim
         self._hand_over = hand_over
+        self._turns = turns
 
     def tick(self, now: datetime) -> int:
         """Plans everything owed at `now`; the number of jobs planned."""
+        self._turns.begin(now)
         total = 0
         due = self.next_due()
-        while due is not None and due <= now and not self._in_force.behind:
+        while due is not None and due <= now:
+            if self._in_force.behind is not None:
+                self._turns.fail(f"this node stood aside: {self._in_force.behind}")
+                return total
             planned = self._batch(now)
             total += planned
+            if planned == 0:
+                self._turns.fail("this node was leaving, or had been declared dead")
+                return total
             if planned < BATCH:
                 break
+        self._turns.end()
         return total
 
     def next_due(self) -> datetime | None:
@@ -125,9 +136,8 @@ class Planner:
             apply_plans(tx, loaded.configuration, planned, now)
         announce(self._bus, planned)
 
-    @staticmethod
-    def _judge(configuration: Configuration, due: Due, now: datetime) -> Plan:
-        return plan(configuration.jobs[due.state.name], due, now)
+    def _judge(self, configuration: Configuration, due: Due, now: datetime) -> Plan:
+        return self._turns.explain(plan(configuration.jobs[due.state.name], due, now))
 
 
 def _is_due(state: JobState, generation: int, now: datetime) -> bool:

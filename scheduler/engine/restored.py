@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from scheduler.core.hindrances import RESTORED
 from scheduler.core.job import Configuration, Job
 from scheduler.core.model import Skip, SkipReason
 from scheduler.core.policy import Plan, PlannedRun, plan
 from scheduler.core.ports import Transaction
 from scheduler.core.requests import Due
 from scheduler.engine.swap import plan_owed
-
-DETAIL = "the ledger was restored from a backup: it may have run, or not"
 
 
 def write_off(tx: Transaction, known: Configuration | None, now: datetime) -> int:
@@ -29,7 +28,7 @@ def _written_off(job: Job, due: Due, now: datetime) -> Plan:
 
 def _missed(job: str, entry: PlannedRun | Skip) -> Skip:
     if isinstance(entry, PlannedRun):
-        return Skip(job, SkipReason.MISSED, entry.instant, entry.instant, 1, detail=DETAIL)
+        return Skip(job, SkipReason.MISSED, entry.instant, entry.instant, 1, detail=RESTORED)
     if entry.reason in (SkipReason.PAUSED, SkipReason.BLACKOUT):
         return entry
-    return replace(entry, reason=SkipReason.MISSED, blocked_by=None, detail=DETAIL)
+    return replace(entry, reason=SkipReason.MISSED, blocked_by=None, detail=RESTORED)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from scheduler.core.hindrances import is_explained
 from scheduler.core.ids import short
 from scheduler.core.model import Attempt, Node, Pause, Run, Skip, SkipReason
 from scheduler.core.queries import Entry, GenerationLine, NodeView, Page, QueueView, RunDetail, Waiting
@@ -105,8 +106,10 @@ def attempt_json(attempt: Attempt) -> Shown:
 
 
 def skip_json(skip: Skip, nodes: Collection[Node] = ()) -> Shown:
-    """`nodes`: those of the time, by which `no_daemon` tells when nobody was there to run what was missed."""
-    away = absence(nodes, skip.last) if skip.reason is SkipReason.MISSED else None
+    """`nodes`: those of the time, by which `no_daemon` tells when nobody was there to run what was missed, unless the
+    detail says why nobody did."""
+    guess = skip.reason is SkipReason.MISSED and not is_explained(skip.detail)
+    away = absence(nodes, skip.last) if guess else None
     return {
         "type": "skip",
         "job": skip.job,

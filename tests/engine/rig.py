@@ -28,6 +28,7 @@ from scheduler.engine.planner import Planner
 from scheduler.engine.recovery import predecessors, recover
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
+from scheduler.engine.turns import Obstacle, Turns
 from scheduler.engine.worker import Worker
 from scheduler.store.store import SqlStore
 from tests.engine.door import Door
@@ -80,6 +81,8 @@ class Rig:
         self.switch = FakeSwitch()
         self.died = 0
         self.woken = 0
+        self.obstacle: Obstacle | None = None
+        """What keeps the planner's loop from turning."""
         self.reloader = Reloader(self.store, self.in_force, self.bus, self.load, _from_texts, _no_words, _no_warnings)
         self.worker = Worker(
             self.store,
@@ -95,9 +98,7 @@ class Rig:
             self._wake,
             self.reloader.follow,
         )
-        self.planner = Planner(
-            self.store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take
-        )
+        self.planner = self._new_planner()
         self.keeper = Keeper(self.store, self.in_force, self.bus, self.clock, self.attempts, self.reloader.follow)
         self.auditor = Auditor(self.store, self.bus, lambda: self.node)
         self.beats = Beats(
@@ -136,6 +137,12 @@ class Rig:
         self.reloader.start(self.load(), author="start", node=self.node, gone=former)
         now, boottime = self.store.now(), self.clock.boottime()
         recover(self.store, self.in_force, self.bus, self.attempts, list(former), {}, now, boottime)
+        self.register()
+
+    def succeed(self) -> None:
+        """Another daemon in the place of this one, which remembers nothing of its turns."""
+        self.node = new_id()
+        self.planner = self._new_planner()
         self.register()
 
     def register(self) -> None:
@@ -220,6 +227,12 @@ class Rig:
 
     def named(self, name: str) -> list[Mapping[str, Any]]:
         return [notice.fields for notice in self.notices if notice.name == name]
+
+    def _new_planner(self) -> Planner:
+        turns = Turns(self.clock, lambda: self.obstacle)
+        return Planner(
+            self.store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take, turns
+        )
 
     def _wake(self) -> None:
         self.woken += 1

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from scheduler.core.errors import StartError
+from scheduler.core.hindrances import RESTORED
 from scheduler.engine.recovery import predecessors
-from scheduler.engine.restored import DETAIL
 from scheduler.store.store import SqlStore
 from tests.engine.checker import faults
 from tests.engine.doubles import TurnedClock
@@ -36,7 +36,7 @@ def test_nothing_that_is_owed_runs_whatever_the_policies_say(store: SqlStore, ca
     rig.tick()
     assert rig.runs("a") == []
     assert rig.skipped("a") == [("missed", at(8, 1), at(13), 300)]
-    assert {skip.detail for skip in rig.skips("a")} == {DETAIL}
+    assert {skip.detail for skip in rig.skips("a")} == {RESTORED}
     assert list(faults(rig.store, "a", "* * * * *", START, rig.clock.now())) == []
     assert rig.audit().clean
     rig.tick(minutes=1)

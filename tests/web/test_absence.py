@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.core.model import Node
+from scheduler.core.hindrances import NOT_PLANNED, RESTORED
+from scheduler.core.model import Node, Skip, SkipReason
 from scheduler.web.absence import Absence, absence
+from scheduler.web.present import skip_json
 from tests.faces import Faces
 from tests.web.client import Client
 
@@ -44,8 +47,7 @@ def test_missed_instants_say_that_there_was_no_daemon(acting: Client, faces: Fac
     with rig.store.begin() as tx:
         tx.nodes.mark(rig.node, "stopped", seen)
     rig.turn(minutes=30)
-    rig.node = "01234567-0000-7000-8000-000000000002"
-    rig.register()
+    rig.succeed()
     start = rig.clock.now()
     rig.tick(seconds=1)
     expected = {"from": seen.isoformat().replace("+00:00", "Z"), "until": start.isoformat().replace("+00:00", "Z")}
@@ -53,6 +55,15 @@ def test_missed_instants_say_that_there_was_no_daemon(acting: Client, faces: Fac
     assert (skip["reason"], skip["no_daemon"]) == ("missed", expected)
     assert skip["detail"] == "catch_up: latest, and a newer one was due"
     assert acting.get("/v1/jobs/minutely").json()["job"]["last_skip"]["no_daemon"] == expected
+
+
+@pytest.mark.parametrize(
+    "detail", [RESTORED, f"catch_up: none; {NOT_PLANNED} 08:00:00 to 08:05:00 UTC: the disk is full"]
+)
+def test_what_is_explained_needs_no_guess(detail: str) -> None:
+    missed = Skip("a", SkipReason.MISSED, at(10), at(10), 1, detail="catch_up: none")
+    assert skip_json(missed, NODES)["no_daemon"] is not None
+    assert skip_json(replace(missed, detail=detail), NODES)["no_daemon"] is None
 
 
 def test_what_was_missed_under_a_daemon_says_nothing_of_it(acting: Client, faces: Faces) -> None:
