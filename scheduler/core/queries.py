@@ -154,9 +154,14 @@ class Gauges:
     dead_letters: Mapping[str, int] = field(default_factory=dict)
 
 
+COUNTED = 100_000
+"""Rows up to which a large table is counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseStatus:
-    """`url` carries no password. `size` in bytes, `rows` per table (estimates on PostgreSQL)."""
+    """`url` carries no password. `size` in bytes, `rows` per table; on PostgreSQL those of a table with
+    more than COUNTED are an estimate, never less than that."""
 
     kind: str
     url: str

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.cli.verbs.db import rows_of
 from scheduler.core.errors import StartError
 from scheduler.store.transfer import Transfer
 from scheduler.supervisor.file_lock import FileLock
@@ -49,6 +50,32 @@ def test_backup_into_a_directory_is_named_after_the_moment(schedctl: Typist, sql
     answer = schedctl("db", "backup", ".", "-o", "json", SCHEDULER_STATE_DIR=str(sqlite_place.state_dir))
     assert answer.data["path"] == "scheduler-20260302T080000Z.db"
     assert answer.data["size"] == Path(answer.data["path"]).stat().st_size
+
+
+def test_a_directory_that_is_not_there_is_no_name_for_a_file(schedctl: Typist, sqlite_place: Place) -> None:
+    state = str(sqlite_place.state_dir)
+    before = sorted(Path().iterdir())
+    for target in ("gone/", "gone/copy.db", f"{Path('gone').absolute()}/"):
+        answer = schedctl("db", "backup", target, SCHEDULER_STATE_DIR=state)
+        assert answer.code == 5, target
+        assert "there is no directory " in answer.err
+        assert "mkdir -p " in answer.err
+        assert sorted(Path().iterdir()) == before
+    Path("gone").mkdir()
+    answer = schedctl("db", "backup", "gone/", SCHEDULER_STATE_DIR=state)
+    assert answer.out == "gone/scheduler-20260302T080000Z.db\n"
+
+
+def test_one_run_is_no_runs(screen: Screen, tmp_path: Path) -> None:
+    screen("run-now", "report")
+    screen("db", "backup", str(tmp_path / "copy.db"))
+    assert " with 1 run, schema" in screen.err
+
+
+def test_an_estimate_looks_like_one() -> None:
+    assert rows_of(100_000, "postgresql") == "100000"
+    assert rows_of(4_000_000, "postgresql") == "~4000000"
+    assert rows_of(4_000_000, "sqlite") == "4000000"
 
 
 def test_backup_of_the_running_daemons_database(screen: Screen, tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from datetime import datetime
 from pathlib import Path
 
 import click
 
 from scheduler.cli.surface import Surface
+from scheduler.cli.text import counted
 from scheduler.cli.verb import SETTINGS, verb
 from scheduler.cli.verbs.db_copy import copy
 from scheduler.core.errors import Refused
+from scheduler.core.queries import COUNTED
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -30,7 +33,7 @@ def status(surface: Surface) -> int:
     surface.out(f"schema {found['revision']}, may be used from release {found['oldest_release']} on")
     surface.out(f"size {size(found['size'])}")
     for table, rows in found["rows"].items():
-        surface.out(f"  {table:<20} {rows:>12}")
+        surface.out(f"  {table:<20} {rows_of(rows, found['kind']):>12}")
     surface.then("schedctl status")
     return 0
 
@@ -40,10 +43,10 @@ def status(surface: Surface) -> int:
     "schedctl db backup /srv/backups/scheduler-$(date +%F).db",
     "schedctl db backup --database /var/lib/schedulerd/scheduler.db before-the-move.db",
 )
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target")
 @click.option("--database", metavar="FILE", help="The database (default: the daemon's, running or not).")
-def backup(surface: Surface, target: Path, database: str | None) -> int:
-    """Copies the database to TARGET, a new file, or a directory where it gets a name with the time.
+def backup(surface: Surface, target: str, database: str | None) -> int:
+    """Copies the database to TARGET, a new file, or a directory (`/`) where it gets a name with the time.
 
     The daemon goes on meanwhile. The copy is of one moment, checked, and there only if it is whole. For SQLite;
     PostgreSQL brings pg_dump."""
@@ -52,20 +55,37 @@ def backup(surface: Surface, target: Path, database: str | None) -> int:
     from scheduler.store.store import sqlite_file
 
     file = sqlite_file(find_database(surface, database), Path())
-    if target.is_dir():
-        target = target / f"scheduler-{surface.now():%Y%m%dT%H%M%SZ}.db"
+    place = _place_of(target, surface.now())
     if file is None:
         raise Refused(
             "the ledger is in PostgreSQL, which makes consistent copies itself",
-            hint=f"{shlex.join(['pg_dump', '--format=custom', f'--file={target}'])} and the database's URL",
+            hint=f"{shlex.join(['pg_dump', '--format=custom', f'--file={place}'])} and the database's URL",
         )
-    done = back_up(file, target)
+    if not place.parent.is_dir():
+        raise Refused(
+            f"there is no directory {place.parent}",
+            hint=f"make it first: {shlex.join(['mkdir', '-p', str(place.parent)])}",
+        )
+    done = back_up(file, place)
     shown = {"path": str(done.path), "size": done.size, "revision": done.revision, "runs": done.runs}
     if surface.structured(shown, [str(done.path)]):
         return 0
     surface.out(str(done.path))
-    surface.say(f"✓ {size(done.size)} with {done.runs} runs, schema {done.revision}; integrity checked")
+    surface.say(f"✓ {size(done.size)} with {counted(done.runs, 'run')}, schema {done.revision}; integrity checked")
     return 0
+
+
+def _place_of(target: str, now: datetime) -> Path:
+    """The file that is meant: in a directory, there or named as one with a `/`, one with the time in its name."""
+    place = Path(target)
+    if target.endswith("/") or place.is_dir():
+        return place / f"scheduler-{now:%Y%m%dT%H%M%SZ}.db"
+    return place
+
+
+def rows_of(count: int, kind: str) -> str:
+    """`12`; `~4000000` where that is an estimate."""
+    return f"~{count}" if kind == "postgresql" and count > COUNTED else str(count)
 
 
 for one in (status, backup, copy):

@@ -57,7 +57,7 @@ def _show(surface: Surface, problem: Shown) -> None:
     if problem.get("last_line"):
         surface.out(f"    last line: {plain(problem['last_line'])}")
     if problem.get("command"):
-        surface.out(f"    → {problem['command']}")
+        surface.out(f"    → {surface.pasted(problem['command'])}")
 
 
 def _sums(surface: Surface, found: Shown) -> str:

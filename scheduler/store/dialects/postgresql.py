@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, func, literal, select, table, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from scheduler.core.errors import StartError, Unavailable
+from scheduler.core.queries import COUNTED
 from scheduler.store.dialects.base import PATIENCE
 
 _MIGRATION_LOCK = 0x7363686564  # any number that all releases share
@@ -118,13 +118,7 @@ class PostgresDatabase:
 
     def measure(self, connection: Connection, tables: Mapping[str, str]) -> tuple[int, dict[str, int]]:
         size = connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one()
-        found: dict[str, Any] = dict(
-            connection.exec_driver_sql(
-                "SELECT relname, greatest(reltuples, 0)::bigint FROM pg_class"
-                " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
-            ).all()
-        )
-        return size, {name: int(found.get(name, 0)) for name in tables}
+        return size, {name: _rows(connection, name) for name in tables}
 
     def close(self) -> None:
         self.engine.dispose()
@@ -156,6 +150,16 @@ _MISTAKES: tuple[tuple[str, str], ...] = (
     (r"invalid (connection option|port number|sslmode value|URI)", "correct the database URL"),
     (r"server does not support SSL", "leave out sslmode, or switch SSL on at the server"),
 )
+
+
+def _rows(connection: Connection, name: str) -> int:
+    """Counted, up to a bound: what the planner believes is 0 or old until a table was analyzed."""
+    bounded = select(literal(1)).select_from(table(name)).limit(COUNTED + 1).subquery()
+    counted = int(connection.execute(select(func.count()).select_from(bounded)).scalar_one())
+    if counted <= COUNTED:
+        return counted
+    believed = text("SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(:name)")
+    return max(counted, int(connection.execute(believed, {"name": name}).scalar_one()))
 
 
 def _first_line(error: psycopg.Error) -> str:
