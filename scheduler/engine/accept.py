@@ -13,7 +13,7 @@ from datetime import datetime
 from scheduler.core.commands import Accepted, IfBusy, RunRequest
 from scheduler.core.errors import NotFound, Refused, SchedulerError
 from scheduler.core.ids import short
-from scheduler.core.job import Configuration, Job
+from scheduler.core.job import Configuration, Job, Overlap
 from scheduler.core.model import NewRun, Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.engine.new_run import new_run
@@ -77,8 +77,9 @@ class _Group:
     def look_up(self, requests: Sequence[RunRequest]) -> None:
         """What the ledger has of these jobs and keys. The jobs' rows are held: nobody removes or changes them now, and
         nobody else makes a run of those that must have none."""
-        names = {request.job for request in requests if request.job in self.configuration.jobs}
-        alone = {request.job for request in requests if request.job in names and _wants_to_be_alone(request)}
+        jobs = self.configuration.jobs
+        names = {request.job for request in requests if request.job in jobs}
+        alone = {one.job for one in requests if one.job in names and _wants_to_be_alone(one, jobs[one.job])}
         self.tx.jobs.hold(names - alone)
         if alone:
             self.tx.jobs.states(alone, lock=True)
@@ -99,7 +100,7 @@ class _Group:
                 self.answers[number] = _known(self.known[pair], request)
                 return
             self.keys.add(pair)
-        self._make_room(request)
+        self._make_room(request, job)
         new = new_run(
             job,
             request.cause,
@@ -114,8 +115,8 @@ class _Group:
         self.unwritten.append(number)
         self.busy[job.name] = (new.id, Status.PENDING)
 
-    def _make_room(self, request: RunRequest) -> None:
-        if not _wants_to_be_alone(request):
+    def _make_room(self, request: RunRequest, job: Job) -> None:
+        if not _wants_to_be_alone(request, job):
             return
         if request.if_busy is IfBusy.REPLACE:
             self.write()  # What this group made before is there to be replaced, too.
@@ -179,11 +180,12 @@ class _Group:
         return None if length is None else round(max(by_rate, turn * length / queue.concurrency), 1)
 
 
-def _wants_to_be_alone(request: RunRequest) -> bool:
-    """It asks what else there is of its job: such requests are served one after the other."""
+def _wants_to_be_alone(request: RunRequest, job: Job) -> bool:
+    """It asks what else there is of its job: such requests are served one after the other. Where runs may overlap
+    there is nothing to wait for."""
     if request.if_busy is IfBusy.REPLACE:
         return True
-    return request.if_busy is IfBusy.REFUSE and not request.has_payload
+    return request.if_busy is IfBusy.REFUSE and not request.has_payload and job.overlap is not Overlap.ALLOW
 
 
 def _known(known: Run, asked: RunRequest | NewRun) -> Accepted:

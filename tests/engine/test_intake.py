@@ -66,6 +66,17 @@ def test_a_key_names_one_run_also_within_a_group(rig: Rig) -> None:
     assert other.new, "a key belongs to its job"
 
 
+def test_a_job_whose_runs_may_overlap_is_never_busy(rig: Rig) -> None:
+    rig.tick()
+    for cause in (Cause.MANUAL, Cause.API):
+        accepted(rig, asked("free", None, cause=cause), asked("free", None, cause=cause))
+    rig.tick()
+    assert rig.statuses("free") == ["RUNNING"] * 4
+    accepted(rig, asked("free", None, if_busy=IfBusy.REPLACE))
+    assert [run.cancel is not None for run in rig.runs("free")] == [True] * 4 + [False]
+    assert isinstance(rig.intake.ask([asked("one", None), asked("one", None)])[1], Refused)
+
+
 def test_a_key_is_looked_at_before_what_is_unfinished(rig: Rig) -> None:
     """Asked for twice at once, by a person whose first request seemed lost: one run, and no refusal."""
     one = asked("one", None, key="a")

@@ -54,7 +54,8 @@ def run_now(
 ) -> int:
     """Runs JOB now, whatever its schedule and pauses say, and prints the run's id.
 
-    Refused (exit 5) while the job has an unfinished run, unless --queue, --replace or --payload is given."""
+    Refused (exit 5) while the job has an unfinished run, unless its runs may overlap (`overlap: allow`), or --queue,
+    --replace or --payload is given."""
     deadline = _deadline(timeout)
     body: dict[str, Any] = {"reason": reason, "cause": "manual"}
     if if_busy:
