@@ -36,7 +36,9 @@ def show_run(surface: Surface, run: Shown) -> int:
     if surface.structured(run, [run["run_id"]]):
         return 0
     length = run_took(run, surface.now())
-    head = f"{run['job']} {run['short_id']}: {run['status']}, {fate_of(run, surface.now())}"
+    # That it runs is said by its status.
+    fate = fate_of(run, surface.now()).removeprefix("running").lstrip(", ")
+    head = ", ".join(filter(None, (f"{run['job']} {run['short_id']}: {run['status']}", fate)))
     surface.out(surface.style(run["status"], head + (f", {length}" if length != "-" else "")))
     for label, text in _facts(surface, run):
         line(surface, label, text)

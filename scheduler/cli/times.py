@@ -54,20 +54,20 @@ def absolute(
     seconds: bool = False,
     dated: bool = False,
 ) -> str:
-    """`Mon 08:00` within the week around now, else `Mon 2026-12-07 08:00` (or if `dated`); seconds where there are any,
+    """`Mon 08:00` within six days of now, else `Mon 2026-12-07 08:00` (or if `dated`); seconds where there are any,
     or if asked for; then the zone."""
     zone, name = zone_or_utc(zone_name)
     local = instant.astimezone(zone)
     clock = f"{local:%H:%M:%S}" if seconds or local.second or local.microsecond else f"{local:%H:%M}"
     day = _WEEKDAYS[local.weekday()]
-    if dated or not _near(instant, zone, now):
+    if dated or not _near(instant, now):
         day += f" {local:%Y-%m-%d}"
     return f"{day} {clock} {name}" if with_zone else f"{day} {clock}"
 
 
-def _near(instant: datetime, zone: tzinfo, now: datetime) -> bool:
+def _near(instant: datetime, now: datetime) -> bool:
     """Whether the weekday alone tells the day."""
-    return -6 <= (instant.astimezone(zone).date() - now.astimezone(zone).date()).days <= 6
+    return abs(instant - now) <= timedelta(days=6)
 
 
 def at(text: str, zone_name: str | None, now: datetime, *, with_zone: bool = True) -> str:
@@ -80,9 +80,8 @@ def column(texts: Iterable[str | None], zone_name: str | None, now: datetime) ->
     which the title names; `-` for none."""
     instants = [read(text) for text in texts]
     known = [instant for instant in instants if instant is not None]
-    zone, _ = zone_or_utc(zone_name)
     seconds = any(instant.second or instant.microsecond for instant in known)
-    dated = not all(_near(instant, zone, now) for instant in known)
+    dated = not all(_near(instant, now) for instant in known)
     return [
         "-" if instant is None else absolute(instant, zone_name, now, with_zone=False, seconds=seconds, dated=dated)
         for instant in instants

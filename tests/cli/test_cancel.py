@@ -29,8 +29,8 @@ def test_all_of_them(screen: Screen) -> None:
     assert screen.code == 0
     assert [line.split(": ")[0] for line in lines] == [f"ticket {ids[1][-8:]}", f"ticket {ids[0][-8:]}"]
     assert "canceled by" in lines[0]
-    assert "asked to end: canceled by" in lines[1]
-    assert lines[1].endswith(": wrong; is killed in 30s if it does not")
+    assert ": asked to end (is killed in 30s if it does not): canceled by" in lines[1]
+    assert lines[1].endswith(": wrong")
     assert screen.next == "schedctl runs ticket"
     assert len(screen("cancel", "ticket", "--all", "-o", "name")) == 1
     screen("cancel", "report", "--all")
@@ -43,14 +43,15 @@ def test_the_only_unfinished_run_is_meant_however_many_came_after_it(screen: Scr
     screen.rig.tick(minutes=1)
     (run,) = screen.rig.runs("minutely")
     (line,) = screen("cancel", "minutely")
-    assert line.startswith(f"minutely {run.id[-8:]}: asked to end: canceled by ")
+    assert line.startswith(f"minutely {run.id[-8:]}: asked to end (is killed in 30s if it does not): canceled by ")
     screen.rig.clock.turn(seconds=12)
     (line,) = screen("cancel", "minutely", "--reason", "again")
     assert screen.code == 0
-    assert line.startswith(f"minutely {run.id[-8:]}: was already asked to end 12s ago: canceled by ")
-    assert line.endswith("; is killed in 18s")
+    assert line.startswith(f"minutely {run.id[-8:]}: was already asked to end 12s ago (is killed in 18s): canceled by ")
     assert "again" not in line, "the first reason stays"
     assert screen.json("cancel", "minutely")["asked_before"] is True
+    screen.rig.clock.turn(seconds=18)
+    assert "ago (is being killed): " in screen("cancel", "minutely")[0]
 
 
 def test_what_a_policy_asked_has_no_time(screen: Screen) -> None:

@@ -11,6 +11,7 @@ from scheduler.core.outcome import Failed
 from scheduler.core.remark import Remark
 from scheduler.core.requests import Advance
 from tests.cli.screen import Screen
+from tests.faces import JOBS
 
 
 def failed(code: int = 1) -> Failed:
@@ -48,7 +49,7 @@ def test_runs_shows_skips_with_their_reason(screen: Screen) -> None:
     screen.rig.tick(minutes=1)
     (running,) = screen.rig.runs("minutely")
     lines = screen("runs", "minutely")
-    assert lines[0].split() == ["RUN", "TIME", "(Europe/Paris)", "STATUS", "TOOK", "TRY", "RESULT", "CAUSE"]
+    assert lines[0].split() == ["RUN", "AT", "(Europe/Paris)", "STATUS", "TOOK", "TRY", "RESULT", "CAUSE"]
     assert lines[1].split()[:3] == ["-", "Mon", "09:03"]
     assert "SKIPPED" in lines[1]
     assert f"overlap 2×: run {running.id[-8:]} is still running, Mon 09:02 to 09:03" in lines[1]
@@ -56,6 +57,39 @@ def test_runs_shows_skips_with_their_reason(screen: Screen) -> None:
     assert screen.err == f"next: schedctl runs {running.id[-8:]}\n"
     assert len(screen("runs", "--no-skips")) == 2
     assert screen("runs", "-o", "name") == [running.id]
+
+
+def test_runs_are_in_the_order_of_the_instants_that_they_are_about(screen: Screen) -> None:
+    """Also where what was made up for was recorded after, and started after, what came later."""
+    screen.rig.reload(JOBS.replace("    command: [minutely]", "    command: [minutely]\n    catch_up: all"))
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all()
+    screen.rig.tick(seconds=1)
+    screen.rig.clock.turn(minutes=3)
+    screen("run-now", "ticket")
+    for _ in range(4):
+        screen.rig.tick(seconds=2)
+        screen.rig.executor.finish_all()
+        screen.rig.tick(seconds=1)
+    lines = screen("runs")
+    assert lines[0].split()[:5] == ["RUN", "JOB", "AT", "(Europe/Paris)", "DELAY"]
+    rows = [line.split() for line in lines[1:]]
+    assert [row[3] for row in rows] == sorted((row[3] for row in rows), reverse=True)
+    of_minutely = [(row[3], row[4]) for row in rows if row[1] == "minutely"]
+    assert [instant for instant, _ in of_minutely] == ["09:04:00", "09:03:00", "09:02:00", "09:01:00"]
+    assert len({delay for _, delay in of_minutely}) == 4
+    assert of_minutely[-1][1] == "-"
+    assert screen("runs", "-o", "name")[0] == screen.json("runs")[0]["run_id"]
+
+
+def test_a_range_of_skips_stands_where_it_ends(screen: Screen) -> None:
+    """Though a range that grows was recorded when it began."""
+    screen.rig.reload(JOBS + '  other:\n    schedule: "3 3 * * *"\n    command: [other]\n')
+    screen("pause", "other")
+    for _ in range(5):
+        screen.rig.tick(minutes=1)
+    rows = [line.split()[:4] for line in screen("runs")[1:]]
+    assert [(row[1], row[3]) for row in rows] == [("minutely", "09:05"), ("other", "09:03"), ("minutely", "09:01")]
 
 
 def test_runs_of_nothing_and_of_nobody(screen: Screen) -> None:

@@ -112,7 +112,7 @@ def test_a_cancel_says_who_and_why(screen: Screen) -> None:
     screen.rig.tick()
     screen.rig.executor.obedient = False
     assert screen("cancel", "report", "--reason", "wrong month")[0].endswith(
-        f": asked to end: canceled by {WHO}: wrong month"
+        f": asked to end (is killed in 30s if it does not): canceled by {WHO}: wrong month"
     )
     (run,) = screen.rig.runs("report")
     assert f"running, asked to end: canceled by {WHO}: wrong month" in screen("runs")[1]
@@ -211,3 +211,14 @@ def test_a_newline_in_a_description_makes_no_line_of_its_own_kind(screen: Screen
     screen.rig.reload(screen.rig.text.replace("每周报告 of the shop", '"first\\nState         ok"'))
     screen("list")
     assert screen("describe", "report")[:3] == ["report", "  first", "  State         ok"]
+
+
+def test_that_it_runs_is_said_once(screen: Screen) -> None:
+    screen("run-now", "report")
+    screen.rig.tick()
+    (run,) = screen.rig.runs("report")
+    assert screen("runs", run.id)[0].startswith(f"report {run.id[-8:]}: RUNNING, 0.0s")
+    fence = screen.rig.run(run.id).fence
+    with screen.rig.store.begin() as tx:
+        tx.runs.report([Report(run.id, fence, progress=20)])
+    assert screen("runs", run.id)[0].startswith(f"report {run.id[-8:]}: RUNNING, 20 %")

@@ -10,7 +10,7 @@ from scheduler.cli.complete import complete_run
 from scheduler.cli.daemon import part
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line
-from scheduler.cli.times import ago
+from scheduler.cli.times import ago, read
 from scheduler.cli.verb import verb
 from scheduler.cli.words import PAYLOAD_OF_CANCELED
 
@@ -56,13 +56,18 @@ def _said(surface: Surface, seen: Shown) -> str:
     if seen["status"] == "CANCELED":
         return f"{name}: {seen['cancel']}"
     if not seen["asked_before"]:
-        return f"{name}: asked to end: {seen['cancel']}" + _killed(surface, seen, "; is killed {} if it does not")
+        return f"{name}: asked to end{_killed(surface, seen, ' if it does not')}: {seen['cancel']}"
     when = f" {ago(seen['asked_at'], surface.now())}" if seen["asked_at"] else ""
-    return f"{name}: was already asked to end{when}: {seen['cancel']}" + _killed(surface, seen, "; is killed {}")
+    return f"{name}: was already asked to end{when}{_killed(surface, seen, '')}: {seen['cancel']}"
 
 
-def _killed(surface: Surface, seen: Shown, words: str) -> str:
-    return words.format(ago(seen["kill_at"], surface.now())) if seen["kill_at"] else ""
+def _killed(surface: Surface, seen: Shown, unless: str) -> str:
+    """` (is killed in 18s)`; nothing if that is not known."""
+    kill_at = read(seen["kill_at"])
+    if kill_at is None:
+        return ""
+    over = kill_at <= surface.now()
+    return " (is being killed)" if over else f" (is killed {ago(seen['kill_at'], surface.now())}{unless})"
 
 
 @verb("schedctl retry 3f2a91c0", 'schedctl retry weekly-report --reason "disk was full"')

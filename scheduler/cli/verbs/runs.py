@@ -13,7 +13,7 @@ from scheduler.cli.run_view import named_run, show_run
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line
-from scheduler.cli.times import column, typed_past
+from scheduler.cli.times import column, took, typed_past
 from scheduler.cli.verb import verb
 from scheduler.cli.words import cause_of, reason_of, result_of, run_took, skip_of
 from scheduler.core.errors import InvalidInput, NotFound
@@ -37,7 +37,9 @@ PAGE = 500
 @click.option("--cause", multiple=True, metavar="WORDS", help="schedule catch_up manual api retry after …")
 @click.option("--since", metavar="INSTANT", help="Not before this: 24h, yesterday, 2026-11-01.")
 @click.option("--until", metavar="INSTANT", help="Before this.")
-@click.option("-n", "--limit", type=click.IntRange(1, MOST), default=20, help="How many, newest first (default: 20).")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, MOST), default=20, help="How many, the last recorded (default: 20)."
+)
 @click.option("--no-skips", is_flag=True, help="Without the instants that did not run.")
 def runs(
     surface: Surface,
@@ -49,8 +51,9 @@ def runs(
     limit: int,
     no_skips: bool,
 ) -> int:
-    """Shows what ran and what was skipped, with the reason; newest first. Given a run's id, or the end of one, it shows
-    everything about that run."""
+    """Shows what ran and what was skipped, with the reason. AT is the instant that a run was scheduled for, or when it
+    was asked for; of skipped instants the last; newest AT first. DELAY: how much later it started. Given a run's id, or
+    the end of one, it shows everything about that run."""
     start, end = _typed(surface, since), _typed(surface, until)
     if start is not None and end is not None and start >= end:
         raise click.UsageError(f"--since {since} is not before --until {until}: nothing can lie between; swap them")
@@ -96,14 +99,16 @@ def fetch(surface: Surface, query: Shown, limit: int) -> tuple[list[Shown], bool
         entries += page["entries"]
         cursor = page["cursor"]
         if cursor is None or not page["entries"] or len(entries) >= limit:
-            return entries, cursor is not None
+            # The daemon pages by when things were recorded: what is made up for comes after what it is made up for.
+            return sorted(entries, key=_at, reverse=True), cursor is not None
 
 
 def show(surface: Surface, entries: list[Shown], *, with_job: bool) -> None:
     columns = [
         Column("RUN"),
         Column("JOB", 10),
-        Column(f"TIME ({surface.zone})"),
+        Column(f"AT ({surface.zone})"),
+        Column("DELAY", spare=4),
         Column("STATUS"),
         Column("TOOK", spare=2),
         Column("TRY", spare=3),
@@ -112,23 +117,40 @@ def show(surface: Surface, entries: list[Shown], *, with_job: bool) -> None:
     ]
     times = column(map(_instant_of, entries), surface.zone, surface.now())
     rows = [_row(surface, entry, time) for entry, time in zip(entries, times, strict=True)]
-    if not with_job:
-        columns = [column for column in columns if column.title != "JOB"]
-        rows = [[row[0], *row[2:]] for row in rows]
-    surface.table(columns, rows, [entry["status"] for entry in entries])
+    left_out = set() if with_job else {"JOB"}
+    if all(_delay(entry) == "-" for entry in entries):
+        left_out.add("DELAY")
+    kept = [index for index, one in enumerate(columns) if one.title not in left_out]
+    surface.table(
+        [columns[index] for index in kept],
+        [[row[index] for index in kept] for row in rows],
+        [entry["status"] for entry in entries],
+    )
 
 
 def _instant_of(entry: Shown) -> str:
-    """When it began; when it should have, if it did not (yet)."""
+    """The instant that it is about: for which it was scheduled, or when it was asked for; the last one skipped."""
     if entry["type"] == "skip":
         return str(entry["last"])
-    return str(entry["started_at"] or entry["scheduled_for"] or entry["created_at"])
+    return str(entry["scheduled_for"] or entry["created_at"])
+
+
+def _at(entry: Shown) -> datetime:
+    return datetime.fromisoformat(_instant_of(entry))
+
+
+def _delay(entry: Shown) -> str:
+    """How long after that it started; `-` for less than a second, and for what has not."""
+    if entry["type"] == "skip" or entry["started_at"] is None:
+        return "-"
+    seconds = (datetime.fromisoformat(entry["started_at"]) - _at(entry)).total_seconds()
+    return took(seconds) if seconds >= 1 else "-"
 
 
 def _row(surface: Surface, entry: Shown, time: str) -> list[str]:
     now = surface.now()
     if entry["type"] == "skip":
-        return ["-", entry["job"], time, "SKIPPED", "-", "-", skip_of(entry, surface.zone, now), "schedule"]
+        return ["-", entry["job"], time, "-", "SKIPPED", "-", "-", skip_of(entry, surface.zone, now), "schedule"]
     result = result_of(entry, now)
     if entry["error"] and entry["status"] == "PENDING":
         result += f" ({reason_of(entry)})"
@@ -140,6 +162,7 @@ def _row(surface: Surface, entry: Shown, time: str) -> list[str]:
         entry["short_id"],
         entry["job"],
         time,
+        _delay(entry),
         entry["status"],
         run_took(entry, now),
         str(entry["attempt"] or "-"),
