@@ -198,10 +198,11 @@ class Commands(Protocol):
         ...
 
     def backfill(
-        self, job: str, first: datetime, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
+        self, job: str, first: datetime | None, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
     ) -> Backfilled:
-        """Runs for instants of the past in `[first, last]` that neither completed nor have an unfinished run, oldest
-        first, `most` at most; they wait for the job's lock like all others. Refused if there are none or more."""
+        """Runs for instants of the past in `[first, last]` (None: after the last success) that neither completed nor
+        have an unfinished run, oldest first, `most` at most; they wait for the job's lock like all others. Refused if
+        there are none or more."""
         ...
 
     def discard(self, runs: Collection[str], job: str | None, *, author: str) -> list[str]:

@@ -20,12 +20,14 @@ _TICK = timedelta(microseconds=1)
 
 
 def choose(
-    tx: Transaction, job: Job, state: JobState, first: datetime, last: datetime, most: int, now: datetime
+    tx: Transaction, job: Job, state: JobState, first: datetime | None, last: datetime, most: int, now: datetime
 ) -> Backfilled:
-    """The instants of the job's schedule in `[first, last]` that would run: those that have come, and have neither
-    completed nor an unfinished run. Raises InvalidInput or Refused, naming the remedy, for none and for too many."""
+    """The instants of the job's schedule in `[first, last]` (None: after its last success) that would run: those that
+    have come, and have neither completed nor an unfinished run. Raises InvalidInput or Refused, naming the remedy, for
+    none and for too many."""
     if job.schedule is None:
         raise Refused(f"{job.name} has no schedule, so it has no instants", hint=f"schedctl run-now {job.name}")
+    first = first or (state.settled_until or state.since) + _TICK
     if first > last:
         raise InvalidInput("`from` is later than `until`")
     last = min(last, now, *(() if state.next_due_at is None else (state.next_due_at - _TICK,)))

@@ -180,7 +180,7 @@ class Desk:
         return Acked(ack, after.deadline_at)
 
     def backfill(
-        self, job: str, first: datetime, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
+        self, job: str, first: datetime | None, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
     ) -> Backfilled:
         def fill(tx: Transaction, now: datetime) -> Backfilled:
             definition = self._job(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -111,7 +112,7 @@ class TokenGate(Gate):
             if not tx.tokens.add(token, digest_of(secret)):
                 raise Refused(
                     f"a token is named {token.name!r} already",
-                    hint=f"schedctl token revoke {token.name}, or choose another name",
+                    hint=f"choose another name, or end that one: schedctl token revoke {shlex.quote(token.name)}",
                 )
         self._read_at = float("-inf")
         return token, secret

@@ -24,7 +24,7 @@ REASON = Text("reason", "Kept, and shown wherever somebody wonders.")
 ACK = Body((REASON,))
 BACKFILL = Body(
     (
-        Instant("from", "The first instant that may run.", required=True),
+        Instant("from", "The first instant that may run; what follows the last success if it is not given."),
         Instant("until", "The last one; now if it is not given."),
         Number("max", "More than so many are refused.", 100, 1, 10_000),
         Flag("dry_run", "Only say which would run."),

@@ -38,7 +38,9 @@ def document(operations: Iterable[Operation], version: str) -> Schema:
         "paths": paths,
         "components": {
             "schemas": COMPONENTS,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "schedctl token create"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "schedctl token create NAME --role read"}
+            },
         },
     }
 

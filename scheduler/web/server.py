@@ -10,6 +10,7 @@ import contextlib
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,9 +35,11 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._over = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.ready: Callable[[], None] = lambda: None
 
     async def main_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self.ready()
         while not await self.on_tick(0):  # Sets the Date of answers.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), timeout=1.0)
@@ -134,7 +137,7 @@ class WebServer:
             proxy_headers=False,
             # asyncio accepts so many at once: fewer than there are places, or newcomers would drive each other out
             # before a byte of them was read.
-            backlog=min(BACKLOG, door.places // 2),
+            backlog=max(1, door.places // 4),
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=max(1, round(self._grace)),
         )
@@ -145,6 +148,9 @@ def _serve(face: _Face) -> None:
     async def serve() -> None:
         to_thread.current_default_thread_limiter().total_tokens = THREADS[face.name]
         watch = asyncio.create_task(face.door.watch())
+        # asyncio lets as many wait in the kernel as it accepts at once; who connects to a Unix socket with a time limit
+        # would be refused where more could have waited.
+        face.server.ready = lambda: face.bound.listen(BACKLOG)
         try:
             await face.server.serve(sockets=[face.bound])
         finally:

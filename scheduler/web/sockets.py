@@ -11,7 +11,7 @@ from pathlib import Path
 from scheduler.core.errors import StartError
 
 SOCKET_MODE = 0o660
-BACKLOG = 128
+BACKLOG = 512
 """Connections that wait to be accepted."""
 LONGEST_PATH = 107
 """Bytes that the kernel takes as the path of a Unix socket."""

@@ -54,8 +54,19 @@ def test_backfill_first_dry_then_wet(served: Served, capsys: Captured) -> None:
     assert "nothing to backfill" in capsys.readouterr().err
 
 
+def test_backfill_begins_after_the_last_success(served: Served, capsys: Captured) -> None:
+    served.rig.tick(minutes=1)
+    served.rig.finish()
+    served.rig.tick(minutes=1)
+    served.rig.finish(Failed(FailReason.EXIT, "exit 1", exit_code=1))
+    capsys.readouterr()
+    assert served.schedctl("backfill", "minutely", "--dry-run") == 0
+    said = capsys.readouterr()
+    assert [line.split()[1] for line in said.out.splitlines()[1:]] == ["09:02"]
+    assert said.err.endswith("next: schedctl backfill minutely\n")
+
+
 def test_what_cannot_be_backfilled(served: Served, capsys: Captured) -> None:
-    assert served.schedctl("backfill", "minutely") == 2
     assert served.schedctl("backfill", "minutely", "--from", "soonish") == 2
     assert served.schedctl("backfill", "ticket", "--from", "1d") == 5
     assert "has no schedule" in capsys.readouterr().err

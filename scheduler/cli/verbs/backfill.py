@@ -20,20 +20,24 @@ LONG = 120.0
 
 
 @verb(
-    "schedctl backfill weekly-report --from 2026-11-01 --dry-run",
+    "schedctl backfill weekly-report --dry-run",
     'schedctl backfill backup-db --from 3d --until yesterday --reason "disk was full"',
 )
 @click.argument("job")
-@click.option("--from", "since", metavar="INSTANT", required=True, help="The first instant: 3d, yesterday, 2026-11-01.")
+@click.option(
+    "--from", "since", metavar="INSTANT", help="The first instant: 3d, 2026-11-01 (default: since its last success)."
+)
 @click.option("--until", "--to", metavar="INSTANT", help="The last one (default: now).")
 @click.option("--max", "most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Refuse more.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only show which would run.")
 @click.option("--reason", default="", metavar="TEXT", help="Kept with each run.")
-def backfill(surface: Surface, job: str, since: str, until: str | None, most: int, dry_run: bool, reason: str) -> int:
+def backfill(
+    surface: Surface, job: str, since: str | None, until: str | None, most: int, dry_run: bool, reason: str
+) -> int:
     """Makes a run for every instant of JOB's schedule in that time that has neither completed nor an unfinished run,
     oldest first. They wait for each other as the job's runs always do."""
     body = {
-        "from": _instant(surface, since),
+        "from": None if since is None else _instant(surface, since),
         "until": None if until is None else _instant(surface, until),
         "max": most,
         "dry_run": dry_run,
@@ -64,8 +68,10 @@ def _table(surface: Surface, done: dict[str, Any]) -> None:
     surface.table(columns, rows)
 
 
-def _again(job: str, since: str, until: str | None, most: int) -> str:
-    words = ["backfill", job, "--from", since]
+def _again(job: str, since: str | None, until: str | None, most: int) -> str:
+    words = ["backfill", job]
+    if since is not None:
+        words += ["--from", since]
     if until is not None:
         words += ["--until", until]
     if most != 100:
