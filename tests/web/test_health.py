@@ -52,7 +52,8 @@ def test_without_the_database_health_and_metrics_answer_and_the_rest_says_why(fa
     with client_of(faces.with_backend(readable=Gone())) as client:
         assert client.get("/healthz").status_code == 200
         assert client.get("/metrics").status_code == 200
-        for path in ("/v1/jobs", "/v1/runs", "/v1/status", "/v1/database", "/v1/nodes"):
+        assert client.get("/v1/status").json()["ok"] is False
+        for path in ("/v1/jobs", "/v1/runs", "/v1/database", "/v1/nodes"):
             answer = client.get(path)
             assert answer.status_code == 503
             assert answer.headers["retry-after"] == "2"
