@@ -126,10 +126,16 @@ def skip_of(skip: Shown, zone: str, now: datetime) -> str:
 
 
 def no_daemon(gap: Shown, zone: str, now: datetime) -> str:
-    """`no daemon ran from Mon 02:00 to Mon 03:00`."""
+    """`no daemon ran from Mon 02:00 to 03:00`; `from Mon 02:00 at the earliest`, if nobody saw the end of the one
+    before; and since when that one was there but planned nothing."""
     if gap["from"] is None:
         return f"no daemon ran before {at(gap['until'], zone, now, with_zone=False)}"
-    return f"no daemon ran from {span(gap['from'], gap['until'], zone, now)}"
+    start, _, end = span(gap["from"], gap["until"], zone, now).partition(" to ")
+    text = f"no daemon ran from {start}{'' if gap.get('from_exact', True) else ' at the earliest'} to {end}"
+    if gap.get("leaving_from"):
+        since = at(gap["leaving_from"], zone, now, with_zone=False)
+        text = f"a daemon that was leaving planned nothing from {since}; {text}"
+    return text
 
 
 def dead_letter(run: Shown) -> str | None:

@@ -244,7 +244,8 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One running daemon. `lease` None: nobody can take over from it (SQLite)."""
+    """One running daemon. `lease` None: nobody can take over from it (SQLite). `leaving_at`: from then on it planned
+    nothing more and only waited for what it held."""
 
     id: str
     host: str
@@ -259,6 +260,7 @@ class Node:
     beat_at: datetime | None = None
     generation: int = 0
     clock_offset: float = 0.0
+    leaving_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, exists, select, update
+from sqlalchemy import delete, exists, func, literal, select, update
 
 from scheduler.core.model import Node
 from scheduler.store import tables as t
 from scheduler.store.rows import node_of
 from scheduler.store.session import Session
+from scheduler.store.types import UtcInstant
 
 _HOLDING = ("live", "stopping")
 _BEFORE = {"live": ("live",), "stopping": _HOLDING, "stopped": (*_HOLDING, "stopped")}
@@ -54,7 +56,10 @@ class SqlNodes:
     def mark(self, node: str, state: str, now: datetime) -> bool:
         """live → stopping → stopped, never back. False if the node is dead, gone or further already."""
         where = (t.nodes.c.id == node, t.nodes.c.state.in_(_BEFORE[state]))
-        return self.session.write(update(t.nodes).where(*where).values(state=state, beat_at=now)) == 1
+        values: dict[str, Any] = {"state": state, "beat_at": now}
+        if state == "stopping":
+            values["leaving_at"] = func.coalesce(t.nodes.c.leaving_at, literal(now, UtcInstant()))
+        return self.session.write(update(t.nodes).where(*where).values(values)) == 1
 
     def declare_dead(self, node: str, beat: int, now: datetime) -> bool:
         """True if its beat is still `beat` and it was not stopped: from now on it holds nothing."""

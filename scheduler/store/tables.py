@@ -61,6 +61,7 @@ nodes = Table(
     Column("beat_at", UtcInstant, nullable=False),
     Column("generation", Integer, nullable=False),
     Column("clock_offset", Float, nullable=False),
+    Column("leaving_at", UtcInstant),
 )
 
 generations = Table(

@@ -4,29 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from scheduler.core.model import Node
+
+_WORTH_TELLING = timedelta(seconds=1)
+"""Of the time that a daemon took to leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """No daemon from the last sign of life of the one before (up to ten seconds before its end; None: there was none,
-    or it is forgotten) until the start of the next."""
+    """No daemon from the end of the one before (None: there was none, or it is forgotten) until the start of the next.
+
+    `exact` False: that one was killed, and `start` is its last sign of life, up to ten seconds before its end.
+    `leaving`: from then until its end it waited for its runs and planned nothing more."""
 
     start: datetime | None
     end: datetime
+    exact: bool = False
+    leaving: datetime | None = None
 
 
 def absence(nodes: Iterable[Node], instant: datetime) -> Absence | None:
-    """The time without a daemon that contains `instant`; None if there was one (which was then busy, suspended, or
-    without its database), or if nobody knows."""
+    """The time without a daemon that plans, which contains `instant`; None if there was one (which was then busy,
+    suspended, or without its database), or if nobody knows."""
     known = list(nodes)
-    if any(node.started_at <= instant and _seen(node) >= instant for node in known):
+    if any(node.started_at <= instant <= _planned_until(node) for node in known):
         return None
     later = [node.started_at for node in known if node.started_at > instant]
-    earlier = [_seen(node) for node in known if node.started_at <= instant]
-    return Absence(max(earlier, default=None), min(later)) if later else None
+    earlier = [node for node in known if node.started_at <= instant]
+    if not later:
+        return None
+    if not earlier:
+        return Absence(None, min(later))
+    last = max(earlier, key=_seen)
+    leaving = max(map(_planned_until, earlier))
+    start = _seen(last)
+    return Absence(start, min(later), last.state == "stopped", leaving if start - leaving >= _WORTH_TELLING else None)
+
+
+def _planned_until(node: Node) -> datetime:
+    return _seen(node) if node.leaving_at is None else min(node.leaving_at, _seen(node))
 
 
 def _seen(node: Node) -> datetime:

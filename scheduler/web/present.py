@@ -11,7 +11,7 @@ from scheduler.core.ids import short
 from scheduler.core.model import Attempt, Node, Pause, Run, Skip, SkipReason
 from scheduler.core.queries import Entry, GenerationLine, NodeView, Page, QueueView, RunDetail, Waiting
 from scheduler.core.stamp import to_text
-from scheduler.web.absence import absence
+from scheduler.web.absence import Absence, absence
 
 Shown = dict[str, Any]
 
@@ -121,7 +121,16 @@ def skip_json(skip: Skip, nodes: Collection[Node] = ()) -> Shown:
         "count": skip.count,
         "blocked_by": skip.blocked_by,
         "detail": skip.detail,
-        "no_daemon": None if away is None else {"from": when(away.start), "until": when(away.end)},
+        "no_daemon": None if away is None else absence_json(away),
+    }
+
+
+def absence_json(away: Absence) -> Shown:
+    return {
+        "from": when(away.start),
+        "from_exact": away.exact,
+        "until": when(away.end),
+        "leaving_from": when(away.leaving),
     }
 
 

@@ -160,13 +160,31 @@ def test_missed_instants_say_why(screen: Screen) -> None:
     with screen.rig.store.begin() as tx:
         tx.nodes.mark(screen.rig.node, "stopped", screen.rig.clock.now())
     screen.rig.turn(minutes=30)
-    screen.rig.node = "01234567-0000-7000-8000-000000000002"
-    screen.rig.register()
+    screen.rig.succeed()
     screen.rig.tick(seconds=1)
     why = "missed 29×: catch_up: latest, and a newer one was due"
     why += "; no daemon ran from Mon 09:01 to 09:31, Mon 09:02 to 09:30"
     assert why in "\n".join(screen("runs", "minutely"))
     assert f"Last skip     Mon 09:30 Europe/Paris (1m ago), {why}" in screen("describe", "minutely")
+
+
+def test_missed_instants_tell_a_daemon_that_left_from_one_that_was_killed(screen: Screen) -> None:
+    rig = screen.rig
+    rig.tick(minutes=1)
+    rig.finish()
+    with rig.store.begin() as tx:
+        tx.nodes.mark(rig.node, "stopping", rig.clock.now())
+    rig.turn(minutes=5)
+    with rig.store.begin() as tx:
+        tx.nodes.renew(rig.node, rig.clock.now(), generation=1)
+        (node,) = tx.nodes.all()
+        tx.nodes.declare_dead(rig.node, node.beat, rig.clock.now())
+    rig.turn(minutes=5)
+    rig.succeed()
+    rig.tick(seconds=1)
+    why = "a daemon that was leaving planned nothing from Mon 09:01; "
+    why += "no daemon ran from Mon 09:06 at the earliest to 09:11, Mon 09:02 to 09:10"
+    assert why in "\n".join(screen("runs", "minutely"))
 
 
 def test_a_paused_instant_says_who_and_why(screen: Screen) -> None:

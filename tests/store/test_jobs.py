@@ -53,6 +53,16 @@ def test_a_node_stops_and_never_comes_back(store: SqlStore) -> None:
         assert not tx.nodes.hold("nobody")
 
 
+def test_since_when_a_node_leaves_is_kept(store: SqlStore) -> None:
+    set_up(store, [])
+    with store.begin() as tx:
+        assert [node.leaving_at for node in tx.nodes.all()] == [None]
+        for minutes, word in enumerate(("stopping", "stopping", "stopped")):
+            assert tx.nodes.mark("n1", word, T0 + timedelta(minutes=minutes))
+        (node,) = tx.nodes.all()
+    assert (node.leaving_at, node.beat_at) == (T0, T0 + timedelta(minutes=2))
+
+
 def test_old_nodes_are_forgotten_once_they_hold_nothing(store: SqlStore) -> None:
     set_up(store, nodes=["live", "dead", "busy"])
     add(store, new_run("job"))

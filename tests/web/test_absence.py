@@ -7,6 +7,7 @@ import pytest
 
 from scheduler.core.hindrances import NOT_PLANNED, RESTORED
 from scheduler.core.model import Node, Skip, SkipReason
+from scheduler.core.stamp import to_text
 from scheduler.web.absence import Absence, absence
 from scheduler.web.present import skip_json
 from tests.faces import Faces
@@ -50,7 +51,7 @@ def test_missed_instants_say_that_there_was_no_daemon(acting: Client, faces: Fac
     rig.succeed()
     start = rig.clock.now()
     rig.tick(seconds=1)
-    expected = {"from": seen.isoformat().replace("+00:00", "Z"), "until": start.isoformat().replace("+00:00", "Z")}
+    expected = {"from": to_text(seen), "from_exact": True, "until": to_text(start), "leaving_from": None}
     (skip,) = (one for one in acting.get("/v1/runs?job=minutely").json()["entries"] if one["type"] == "skip")
     assert (skip["reason"], skip["no_daemon"]) == ("missed", expected)
     assert skip["detail"] == "catch_up: latest, and a newer one was due"
@@ -64,6 +65,28 @@ def test_what_is_explained_needs_no_guess(detail: str) -> None:
     missed = Skip("a", SkipReason.MISSED, at(10), at(10), 1, detail="catch_up: none")
     assert skip_json(missed, NODES)["no_daemon"] is not None
     assert skip_json(replace(missed, detail=detail), NODES)["no_daemon"] is None
+
+
+LEFT = replace(node(at(8), at(9)), state="stopped", leaving_at=at(8, 30))
+NEXT = node(at(10), at(12))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "instant", "found"),
+    [
+        ((LEFT, NEXT), at(8, 29), None),
+        ((LEFT, NEXT), at(8, 45), Absence(at(9), at(10), exact=True, leaving=at(8, 30))),
+        ((LEFT, NEXT), at(9, 30), Absence(at(9), at(10), exact=True, leaving=at(8, 30))),
+        ((replace(LEFT, state="dead"), NEXT), at(9, 30), Absence(at(9), at(10), exact=False, leaving=at(8, 30))),
+        ((replace(LEFT, leaving_at=at(9)), NEXT), at(9, 30), Absence(at(9), at(10), exact=True)),
+        ((LEFT, node(at(8), at(8, 50)), NEXT), at(8, 45), None),
+        ((LEFT,), at(8, 45), None),
+    ],
+)
+def test_a_daemon_that_leaves_is_there_but_plans_nothing(
+    nodes: tuple[Node, ...], instant: datetime, found: Absence | None
+) -> None:
+    assert absence(nodes, instant) == found
 
 
 def test_what_was_missed_under_a_daemon_says_nothing_of_it(acting: Client, faces: Faces) -> None:
