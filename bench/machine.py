@@ -37,7 +37,8 @@ def describe() -> dict[str, str]:
 
 
 def limits(session: Session) -> dict[str, float]:
-    """Milliseconds, p50 of several hundred: one fsync, one commit of each database, one child, one HTTP round trip."""
+    """Milliseconds, p50 of several hundred: one fsync, one commit of each database, one child, one file, one directory,
+    one HTTP round trip."""
     folder = session.folder()
     found = {
         "one fsync ms": _fsync(folder / "file"),
@@ -45,6 +46,8 @@ def limits(session: Session) -> dict[str, float]:
         "one PostgreSQL commit ms": _postgresql(session),
         "fork, exec and wait ms": _times(lambda: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)),
         "our child ms": _child(session, folder),
+        "one file written and removed ms": _times(lambda: _file(folder / "passing")),
+        "one directory made and removed ms": _times(lambda: _directory(folder / "passing")),
         "one HTTP round trip ms": _round_trip(folder / "socket"),
     }
     session.drop(folder)
@@ -88,6 +91,16 @@ def _postgresql(session: Session) -> float:
     with session.service("postgresql") as url, psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE rows (number serial PRIMARY KEY, words text)")
         return _times(lambda: connection.execute("INSERT INTO rows (words) VALUES ('a row')"))
+
+
+def _file(path: Path) -> None:
+    path.write_bytes(bytes(100))
+    path.unlink()
+
+
+def _directory(path: Path) -> None:
+    path.mkdir()
+    path.rmdir()
 
 
 def _child(session: Session, folder: Path) -> float:
