@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from scheduler.config.command_advice import DETACHING
@@ -148,11 +148,12 @@ def boot_unit(names: Sequence[str], schedctl: str) -> list[str]:
     ]
 
 
-def steps_of(jobs: Mapping[str, Entry], shadow: bool) -> list[str]:
-    """How to switch over without a doubled or a missed run."""
+def steps_of(jobs: Mapping[str, Entry], shadow: bool, system: Collection[str]) -> list[str]:
+    """How to switch over without a doubled or a missed run. `system`: the files with a column for the user, which no
+    `crontab -e` edits."""
     count = len(jobs)
     lines = ["", f"{count} job{'' if count == 1 else 's'}. The switch, with this text as the daemon's jobs.yaml:"]
-    where = _some([*dict.fromkeys(_editing(entry.file) for entry in jobs.values())]) or "crontab -e"
+    where = _some([*dict.fromkeys(_editing(entry.file, system) for entry in jobs.values())])
     steps = [
         "schedctl check jobs.yaml      what is wrong with it, and what this machine lacks",
         "schedulerd --config jobs.yaml, or `schedctl reload` if it runs already",
@@ -170,7 +171,11 @@ def steps_of(jobs: Mapping[str, Entry], shadow: bool) -> list[str]:
     return [*lines, *(f"  {number}. {step}" for number, step in enumerate(steps, 1))]
 
 
-def _editing(file: str) -> str:
+def _editing(file: str, system: Collection[str]) -> str:
     """How its lines are changed."""
     owner = owner_of(file)
-    return f"crontab -e -u {owner}" if owner else file if "/" in file else "crontab -e"
+    if owner:
+        return f"crontab -e -u {owner}"
+    if file == "stdin":
+        return "where they came from" if file in system else "crontab -e"
+    return file if "/" in file or file in system else "crontab -e"

@@ -92,7 +92,7 @@ def import_crontab(
         left_out=crontab.left_out,
         times=next_times(jobs, now),
         boot=boot_unit([name for name, entry in jobs.items() if entry.schedule is None], schedctl),
-        steps=steps_of(jobs, shadow),
+        steps=steps_of(jobs, shadow, {one.name for one in texts if one.system}) if jobs else [],
     )
 
 

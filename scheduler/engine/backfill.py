@@ -29,7 +29,9 @@ def choose(
         raise Refused(f"{job.name} has no schedule, so it has no instants", hint=f"schedctl run-now {job.name}")
     first = first or (state.settled_until or state.since) + _TICK
     if first > last:
-        raise InvalidInput("`from` is later than `until`")
+        if first > now:
+            raise InvalidInput("`from` is still to come: only instants of the past can be run after all")
+        raise InvalidInput("`from` is later than `until`", hint="swap them")
     last = min(last, now, *(() if state.next_due_at is None else (state.next_due_at - _TICK,)))
     instants = list(islice(job.schedule.between(first, last), MOST + 1))
     if len(instants) > MOST:

@@ -13,6 +13,7 @@ import pytest
 from scheduler.cli.dial import places
 from scheduler.cli.guesses import ALIASES
 from scheduler.cli.main import VERBS, main, program
+from scheduler.cli.verb import Verb
 from tests.cli.typed import Typist
 from tests.faces import Served
 
@@ -31,6 +32,15 @@ def test_every_verb_has_help_with_examples(schedctl: Typist, name: str) -> None:
         assert f"schedctl {name}" in answer.out
     group = isinstance(program.get_command(click.Context(program), name), click.Group)
     assert group or "Examples:" in answer.out
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_examples_fit_a_narrow_terminal(name: str) -> None:
+    command = program.get_command(click.Context(program), name)
+    verbs = command.commands.values() if isinstance(command, click.Group) else [command]
+    shown = [f"  {example}" for verb in verbs if isinstance(verb, Verb) for example in verb.examples]
+    assert shown
+    assert [line for line in shown if len(line) > 80] == []
 
 
 def test_the_overview_lists_every_verb(schedctl: Typist) -> None:

@@ -219,6 +219,11 @@ def test_the_table_names_zone_and_what_to_type_next(schedctl: Typist) -> None:
     assert answer.err == "next: schedctl explain --timezone America/New_York '15 2 * * *'\n"
 
 
+def test_utc_is_told_once(schedctl: Typist) -> None:
+    answer = schedctl("next", "--cron", "15 2 * * *", "--tz", "UTC", "-n", "1")
+    assert answer.out.splitlines() == ["TIME (UTC)  LEFT    NOTE", "Tue 02:15   in 18h"]
+
+
 def test_what_is_to_type_next_means_the_same_schedule(schedctl: Typist) -> None:
     arguments = ("--cron", "H 3 * * *", "--cron", "0 0 13 * 5", "--tz", "UTC", "--day-match", "and", "--name", "a b")
     said = schedctl("next", *arguments).err.splitlines()[-1].removeprefix("next: ")

@@ -43,9 +43,7 @@ def test_check_says_all_errors_with_their_lines(schedctl: Typist) -> None:
     lines = answer.out.splitlines()
     assert [line.split(":")[:2] for line in lines] == [["bad.yaml", "5"], ["bad.yaml", "6"]]
     assert "did you mean `schedule`" in lines[0]
-    assert answer.err.startswith(
-        "✗ 2 errors. Nothing was changed.\nbegin with bad.yaml:5\nnext: schedctl check bad.yaml"
-    )
+    assert answer.err.startswith("✗ 2 errors\nbegin with bad.yaml:5\nnext: schedctl check bad.yaml")
     data = schedctl("check", "bad.yaml", "-o", "json").data
     assert data["good"] is False
     assert [one["line"] for one in data["errors"]] == [5, 6]
@@ -202,11 +200,34 @@ def test_import_crontab_knows_where_lines_have_a_user(schedctl: Typist) -> None:
     Path("mine").write_text("9 * * * * cd / && /usr/bin/clean\n")
     assert "user: root" in schedctl("import-crontab", "etc/crontab").out
     answer = schedctl("import-crontab", "tab")
-    assert (answer.code, answer.out) == (1, "")
+    assert (answer.code, answer.out) == (2, "")
     assert "hint: add --system" in answer.err
     answer = schedctl("import-crontab", "mine", "--system")
-    assert (answer.code, answer.out) == (1, "")
+    assert (answer.code, answer.out) == (2, "")
     assert "hint: leave out --system" in answer.err
+    answer = schedctl("import-crontab", "--system")
+    assert (answer.code, answer.out) == (2, "")
+    assert "/etc/cron.d" in answer.err
+
+
+def test_import_crontab_says_which_file_to_change(schedctl: Typist) -> None:
+    Path("tab").write_text("9 * * * * root /usr/bin/clean\n")
+    said = schedctl("import-crontab", "tab", "--system").err
+    assert "comment the lines out (tab)" in said
+    assert "crontab -e" not in said
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "MAILTO=me\n"])
+def test_import_crontab_of_nothing_is_no_switch(schedctl: Typist, text: str) -> None:
+    Path("tab").write_text(text)
+    answer = schedctl("import-crontab", "tab")
+    assert (answer.code, answer.out) == (1, "")
+    assert "✗ nothing that cron runs was found in tab" in answer.err
+    assert "The switch" not in answer.err
+    found = schedctl("import-crontab", "tab", "-o", "json")
+    assert (found.code, found.data["jobs"], found.data["steps"]) == (1, [], [])
+    Path("cron.d").mkdir()
+    assert "was found in cron.d" in schedctl("import-crontab", "cron.d").err
 
 
 def test_import_crontab_of_somebody_else(schedctl: Typist, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,8 +219,11 @@ def test_wrong_requests(rig: Rig) -> None:
         fill(rig, at(9), at(10), job="b")
     with pytest.raises(NotFound):
         fill(rig, at(9), at(10), job="nope")
+    now, hour = rig.store.now(), timedelta(hours=1)
     with pytest.raises(InvalidInput, match="later than"):
-        fill(rig, at(10), at(9))
+        fill(rig, now - hour, now - 2 * hour)
+    with pytest.raises(InvalidInput, match="`from` is still to come"):
+        fill(rig, now + hour, now)
 
 
 def test_backfilled_runs_are_not_late(rig: Rig) -> None:

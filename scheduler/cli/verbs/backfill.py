@@ -21,7 +21,7 @@ LONG = 120.0
 
 @verb(
     "schedctl backfill weekly-report --dry-run",
-    'schedctl backfill backup-db --from 3d --until yesterday --reason "disk was full"',
+    'schedctl backfill backup-db --from 3d --until yesterday --reason "disk full"',
 )
 @click.argument("job")
 @click.option(

@@ -55,7 +55,7 @@ def check(surface: Surface, file: str | None, strict: bool, elsewhere: bool) -> 
         surface.out(f"warning: {one}")
     if report.configuration is None:
         count = len(report.errors)
-        surface.say(f"✗ {counted(count, 'error')}. Nothing was changed.")
+        surface.say(f"✗ {counted(count, 'error')}")
         surface.say(f"begin with {_place(report.errors[0])}")
         surface.then(again)
         return 1

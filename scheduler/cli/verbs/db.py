@@ -41,7 +41,7 @@ def status(surface: Surface) -> int:
 @verb(
     "schedctl db backup /srv/backups/",
     "schedctl db backup /srv/backups/scheduler-$(date +%F).db",
-    "schedctl db backup --database /var/lib/schedulerd/scheduler.db before-the-move.db",
+    "schedctl db backup --database /srv/old/scheduler.db before-the-move.db",
 )
 @click.argument("target")
 @click.option("--database", metavar="FILE", help="The database (default: the daemon's, running or not).")

@@ -29,7 +29,7 @@ OFTEN = 5.0
 
 @verb(
     "schedctl db copy --to-file /etc/schedulerd/credentials/database-url",
-    "schedctl db copy --to sqlite:////srv/ledger.db --database postgresql://scheduler@db/ledger",
+    "schedctl db copy --to sqlite:////srv/new.db --database postgresql://db/ledger",
 )
 @click.option("--to", metavar="URL", help="The new database: postgresql://… or sqlite:////….")
 @click.option("--to-file", metavar="FILE", type=click.Path(path_type=Path), help="A file with that URL (passwords).")

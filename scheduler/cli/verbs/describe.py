@@ -103,10 +103,10 @@ def _failures(count: int) -> str:
 def _times(surface: Surface, job: Shown) -> None:
     if not job["next"]:
         return
-    zone, rows = time_rows(surface, job["next"])
+    (zone, *utc), rows = time_rows(surface, job["next"])
     surface.out("\nNext times")
     surface.table(
-        [Column(f"  {zone}"), Column("UTC"), Column("LEFT"), Column("NOTE", 12)],
+        [Column(f"  {zone}"), *(Column("UTC") for _ in utc), Column("LEFT"), Column("NOTE", 12)],
         [["  " + one, *rest] for one, *rest in rows],
     )
 

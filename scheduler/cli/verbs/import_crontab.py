@@ -45,7 +45,7 @@ def import_crontab(
     """Writes a jobs.yaml with the jobs of crontabs (default: yours, from `crontab -l`).
 
     On stderr: what could not be taken over, what will be different from cron, and the steps of the switch. Exit 1 if
-    lines were lost: they are named."""
+    lines were lost, which are named, or nothing was found."""
     from scheduler.config.crontab_columns import Known
     from scheduler.config.crontab_homes import Homes
     from scheduler.config.crontab_writer import import_crontab as convert
@@ -57,17 +57,24 @@ def import_crontab(
         raise click.UsageError(f"{error.reason}; {error.hint}") from None
     if system and user:
         raise click.UsageError("give --system or --user, not both")
+    if system and not files:
+        raise click.UsageError("--system is about files; name them: /etc/crontab /etc/cron.d")
     texts = [_given(name, text, system, user) for file in files for name, text in _read(file)]
-    imported = convert(
-        texts or [_given("crontab -l", _own(user), False, user)],
-        zone=zone,
-        now=surface.now(),
-        faithful=faithful,
-        shadow=shadow,
-        homes=Homes(_home, _may_be_folder, None if user else _myself()),
-        known=Known(_is_user, _is_program),
-        schedctl=shutil.which("schedctl") or str(Path(sys.argv[0]).absolute()),
-    )
+    if not files:
+        texts = [_given("crontab -l", _own(user), False, user)]
+    try:
+        imported = convert(
+            texts,
+            zone=zone,
+            now=surface.now(),
+            faithful=faithful,
+            shadow=shadow,
+            homes=Homes(_home, _may_be_folder, None if user else _myself()),
+            known=Known(_is_user, _is_program),
+            schedctl=shutil.which("schedctl") or str(Path(sys.argv[0]).absolute()),
+        )
+    except InvalidInput as error:
+        raise click.UsageError(f"{error.reason}\nhint: {error.hint}") from None
     data = {
         "yaml": imported.yaml,
         "jobs": list(imported.jobs),
@@ -86,10 +93,14 @@ def import_crontab(
         "steps": list(imported.steps),
     }
     if not surface.structured(data, imported.jobs):
-        surface.out(imported.yaml.rstrip("\n"))
+        if imported.jobs:
+            surface.out(imported.yaml.rstrip("\n"))
         for message in imported.messages():
             surface.say(message)
-    return 1 if imported.lost else 0
+        if not imported.jobs:
+            where = ", ".join(one.name for one in texts) or ", ".join(files)
+            surface.say(f"✗ nothing that cron runs was found in {where}")
+    return 0 if imported.jobs and not imported.lost else 1
 
 
 def _given(name: str, text: str, system: bool, user: str | None) -> Given:

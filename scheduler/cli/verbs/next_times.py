@@ -28,6 +28,7 @@ Shown = dict[str, Any]
 
 MOST = 100_000
 _HASHED = re.compile(r"(?<![a-z@])h(?![a-z])", re.IGNORECASE)
+UTC_TITLE = "TIME (UTC)"
 DAY_MATCHES = ("cron", "or", "and")
 _STEP = timedelta(days=200 * 366)
 _TICK = timedelta(microseconds=1)
@@ -37,7 +38,7 @@ _END = datetime(9999, 1, 1, tzinfo=UTC)
 @verb(
     "schedctl next",
     "schedctl next weekly-report -n 3",
-    'schedctl next --cron "15 2 * * *" --timezone America/New_York --from 2026-03-07 -n 3',
+    'schedctl next --cron "15 2 * * *" --tz America/New_York --from 2026-03-07 -n 3',
     name="next",
 )
 @click.argument("job", nargs=-1, shell_complete=complete_job)
@@ -157,26 +158,28 @@ def _of_jobs(surface: Surface, jobs: tuple[str, ...], after: datetime, count: in
 
 
 def _show(surface: Surface, found: list[Shown], *, with_job: bool) -> None:
-    title, rows = time_rows(surface, found)
-    columns = [Column(title), Column("TIME (UTC)", spare=2), Column("LEFT", spare=1), Column("NOTE", 12)]
+    (title, *utc), rows = time_rows(surface, found)
+    columns = [Column(title), *(Column(one, spare=2) for one in utc), Column("LEFT", spare=1), Column("NOTE", 12)]
     if with_job:
         columns.insert(0, Column("JOB", 12))
         rows = [[one["job"], *row] for one, row in zip(found, rows, strict=True)]
     surface.table(columns, rows)
 
 
-def time_rows(surface: Surface, found: list[Shown]) -> tuple[str, list[list[str]]]:
-    """The title of the first column, and per occurrence: by the clock of its zone, in UTC, how far it is, remarks."""
+def time_rows(surface: Surface, found: list[Shown]) -> tuple[list[str], list[list[str]]]:
+    """The titles of the columns of times, and per occurrence: by the clock of its zone, in UTC (unless that is the zone
+    of them all), how far it is, remarks."""
     now, texts, zones = surface.now(), [one["utc"] for one in found], {one["zone"] for one in found}
     utc = column(texts, "UTC", now)
+    rest = [[ago(one["utc"], now), _remark(one)] for one in found]
     if len(zones) == 1:
         zone = zones.pop()
         title, local = f"TIME ({zone_or_utc(zone)[1]})", column(texts, zone, now)
     else:
         title, local = "TIME", [at(one["utc"], one["zone"], now) for one in found]
-    return title, [
-        [mine, theirs, ago(one["utc"], now), _remark(one)] for mine, theirs, one in zip(local, utc, found, strict=True)
-    ]
+    if title == UTC_TITLE:
+        return [title], [[one, *more] for one, more in zip(utc, rest, strict=True)]
+    return [title, UTC_TITLE], [[mine, one, *more] for mine, one, more in zip(local, utc, rest, strict=True)]
 
 
 def _remark(one: Shown) -> str:
