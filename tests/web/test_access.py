@@ -85,6 +85,7 @@ ASKED: dict[Access, set[str]] = {
         "POST /v1/runs/{run}/retry",
         "POST /v1/jobs/{name}/ack",
         "POST /v1/jobs/{name}/backfill",
+        "POST /v1/jobs/{name}/cancel",
         "POST /v1/dead-letters/discard",
         "POST /v1/dead-letters/retry",
         "POST /v1/rates/{queue}/take",
