@@ -52,7 +52,8 @@ def close_orphans(
         before = {run.id: run for run in orphans}
         for run in after:
             former = before[run.id]
-            lost = (run.id, former.attempt) not in known
+            outcome = known.get((run.id, former.attempt), LOST)
+            lost = isinstance(outcome, Failed) and outcome.reason is FailReason.LOST
             if lost:
                 bus.publish("run.lost", run=run.id, job=run.job, attempt=former.attempt, node=former.node)
             announce_settled(bus, run, now, lost_with=former.node if lost else None)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from scheduler.core.model import Node
 
 _WORTH_TELLING = timedelta(seconds=1)
-"""Of the time that a daemon took to leave."""
+"""Of the time that a daemon took to leave, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,10 @@ def absence(nodes: Iterable[Node], instant: datetime) -> Absence | None:
     if not earlier:
         return Absence(None, min(later))
     last = max(earlier, key=_seen)
+    start, exact = _seen(last), last.state == "stopped"
     leaving = max(map(_planned_until, earlier))
-    start = _seen(last)
-    return Absence(start, min(later), last.state == "stopped", leaving if start - leaving >= _WORTH_TELLING else None)
+    told = start - leaving >= _WORTH_TELLING or (last.leaving_at is not None and not exact)
+    return Absence(start, min(later), exact, leaving if told else None)
 
 
 def _planned_until(node: Node) -> datetime:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import structlog
 
+from scheduler.core.model import FailReason
 from scheduler.core.notices import Bus
+from scheduler.core.outcome import Failed
 from scheduler.engine.recovery import recover
 from scheduler.observe.logs import LogCounts, configure_logs, log_notices
 from scheduler.store.store import SqlStore
@@ -149,14 +151,17 @@ def test_a_run_that_goes_on_is_not_called_settled() -> None:
 
 
 @pytest.mark.parametrize(("on_lost", "status"), [("retry", "PENDING"), ("fail", "FAILED")])
-def test_a_lost_run_is_one_line(store: SqlStore, on_lost: str, status: str) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_a_lost_run_is_one_line(store: SqlStore, on_lost: str, status: str, known: bool) -> None:
+    """Also one of which is known when it was ended with its daemon."""
     rig = Rig(store, jobs({"a": {"schedule": "* * * * *", "on_lost": on_lost}}))
     rig.tick(minutes=1)
     (run,) = rig.runs("a")
     stream = io.StringIO()
     configure_logs("json", stream)
     end = log_notices(rig.bus)
-    recover(rig.store, rig.in_force, rig.bus, rig.attempts, [rig.node], {}, rig.store.now(), 0.0)
+    outcomes = {(run.id, 1): Failed(FailReason.LOST, "its daemon died")} if known else {}
+    recover(rig.store, rig.in_force, rig.bus, rig.attempts, [rig.node], outcomes, rig.store.now(), 0.0)
     (line,) = (one for one in lines(stream) if one.get("run_id") == run.id)
     assert (line["event"], line["level"], line["status"]) == ("run_lost", "warning", status)
     assert (line["job_name"], line["attempt"], line["lost_with"]) == ("a", 1, rig.node)

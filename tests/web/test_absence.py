@@ -79,6 +79,7 @@ NEXT = node(at(10), at(12))
         ((LEFT, NEXT), at(9, 30), Absence(at(9), at(10), exact=True, leaving=at(8, 30))),
         ((replace(LEFT, state="dead"), NEXT), at(9, 30), Absence(at(9), at(10), exact=False, leaving=at(8, 30))),
         ((replace(LEFT, leaving_at=at(9)), NEXT), at(9, 30), Absence(at(9), at(10), exact=True)),
+        ((replace(LEFT, leaving_at=at(9), state="dead"), NEXT), at(9, 30), Absence(at(9), at(10), leaving=at(9))),
         ((LEFT, node(at(8), at(8, 50)), NEXT), at(8, 45), None),
         ((LEFT,), at(8, 45), None),
     ],
