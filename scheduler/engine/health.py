@@ -61,6 +61,8 @@ class Health:
         self._from = clock.monotonic()
         self._lost: datetime | None = None
         self._rejected: datetime | None = None
+        self._apart: datetime | None = None
+        """Since when the clocks have been seen to differ."""
         bus.subscribe(self._hear)
 
     def remarks(self) -> list[Remark]:
@@ -144,10 +146,13 @@ class Health:
             )
             yield Remark("clock", what, back.at, "timedatectl")
         offset = self._watched.beats.offset
-        if abs(offset) > OFFSET:
+        if abs(offset) <= OFFSET:
+            self._apart = None
+        else:
+            self._apart = self._apart or now
             word = "behind" if offset > 0 else "ahead of"
             what = f"this machine's clock is {_rounded(timedelta(seconds=abs(offset)))} {word} the database's"
-            yield Remark("clock", what, None, "timedatectl")
+            yield Remark("clock", what, self._apart, "timedatectl")
 
     def _supervisor(self, now: datetime) -> Iterator[Remark]:
         pid, silent = self._watched.supervisor()

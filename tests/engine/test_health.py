@@ -332,6 +332,9 @@ def test_a_clock_that_is_not_the_databases(patient: Patient, offset: float, word
     assert [one.what for one in patient.health.remarks()] == (
         [f"this machine's clock is {word} the database's"] if word else []
     )
+    patient.rig.turn(seconds=3)
+    patient.turn()
+    assert patient.said() == ([("clock", START)] if word else [])
 
 
 # ------------------------------------------------------------ supervisor
