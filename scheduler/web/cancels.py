@@ -78,18 +78,15 @@ def _cancel_all(backend: Backend, job: str, author: str, reason: str) -> list[Sh
 
 
 def _the_run(backend: Backend, text: str) -> str:
-    """The full id. Refused if `text` is a job's name and it has several unfinished runs."""
-    if backend.job(text) is not None:
-        runs = list(_unfinished(backend, text))
-        if len(runs) > 1:
-            named = ", ".join(map(_named, runs[:NAMED])) + (f" and {len(runs) - NAMED} more" * (len(runs) > NAMED))
-            raise Refused(
-                f"{text} has {len(runs)} unfinished runs: {named}",
-                hint=f"`schedctl cancel {short(runs[0].id)}` ends one of them, `schedctl cancel {text} --all` all",
-            )
-        if runs:
-            return runs[0].id
-    return backend.commands.find_run(text)
+    """The full id. Refused if `text` is the name of a job, present or removed, that has several unfinished runs."""
+    runs = list(_unfinished(backend, text))
+    if len(runs) > 1:
+        named = ", ".join(map(_named, runs[:NAMED])) + (f" and {len(runs) - NAMED} more" * (len(runs) > NAMED))
+        raise Refused(
+            f"{text} has {len(runs)} unfinished runs: {named}",
+            hint=f"`schedctl cancel {short(runs[0].id)}` ends one of them, `schedctl cancel {text} --all` all",
+        )
+    return runs[0].id if runs else backend.commands.find_run(text)
 
 
 def _unfinished(backend: Backend, job: str) -> Iterator[Run]:

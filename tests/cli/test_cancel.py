@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.screen import Screen
+from tests.faces import JOBS
 
 
 def test_several_unfinished_runs_are_named_and_none_is_ended(screen: Screen) -> None:
@@ -61,3 +62,11 @@ def test_what_a_policy_asked_has_no_time(screen: Screen) -> None:
         tx.runs.request_cancel([run.id], "replaced", screen.rig.store.now())
     (line,) = screen("cancel", "minutely")
     assert line == f"minutely {run.id[-8:]}: was already asked to end: replaced"
+
+
+def test_what_runs_of_a_removed_job_has_its_name(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.reload(JOBS.replace("  minutely:", "  hourly:"), drop_pending=True)
+    (line,) = screen("cancel", "minutely")
+    assert line.startswith("minutely ")
+    assert ": asked to end" in line
