@@ -67,6 +67,7 @@ def test_what_a_policy_asked_has_no_time(screen: Screen) -> None:
 def test_what_runs_of_a_removed_job_has_its_name(screen: Screen) -> None:
     screen.rig.tick(minutes=1)
     screen.rig.reload(JOBS.replace("  minutely:", "  hourly:"), drop_pending=True)
+    screen("status")  # takes what the reload logged
     (line,) = screen("cancel", "minutely")
     assert line.startswith("minutely ")
     assert ": asked to end" in line
