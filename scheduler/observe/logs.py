@@ -121,7 +121,7 @@ def log_notices(bus: Bus) -> Callable[[], None]:
     run itself goes on, or RUN_LOST.
 
     The returned function ends that."""
-    log = structlog.get_logger("notices")
+    log = structlog.get_logger("notices").bind()
 
     def hear(notice: Notice) -> None:
         if notice.name in _SAID_ALREADY:

@@ -7,10 +7,11 @@ SQLite runs a prepared statement once per row, inside this process. PostgreSQL w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from sqlalchemy import (
@@ -19,12 +20,13 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Dialect,
+    Executable,
     Integer,
     Table,
+    Text,
     bindparam,
     column,
     func,
-    literal,
     select,
     update,
 )
@@ -35,6 +37,8 @@ from sqlalchemy.sql.expression import TableValuedAlias
 from scheduler.store.session import Session, chunks
 
 Row = Mapping[str, Any]
+_Fields = tuple[tuple[str, Callable[[Any], Any]], ...]
+"""Columns, and what makes a value fit for the driver."""
 
 
 def insert_all(session: Session, table: Table, rows: Sequence[Row], *, new_only: bool = False) -> int:
@@ -46,10 +50,8 @@ def insert_all(session: Session, table: Table, rows: Sequence[Row], *, new_only:
         if session.kind == "sqlite":
             total += _run_each(session, _insert_one(table, names, new_only), chunk)
         else:
-            given = _records(session, [table.c[name] for name in names], chunk)
-            source = select(*(given.c[name] for name in names)).order_by(given.c[_PLACE])
-            filled = postgresql.insert(table).from_select(names, source, include_defaults=False)
-            total += session.write(filled.on_conflict_do_nothing() if new_only else filled)
+            statement, fields = _insert_listed(table, names, new_only, session.connection.dialect)
+            total += session.write(statement, {_LIST: _listed(fields, chunk)})
     return total
 
 
@@ -72,33 +74,47 @@ def update_each(
         if session.kind == "sqlite":
             total += _run_each(session, _update_one(table, keys, names, where, keep_null), chunk)
         else:
-            given = _records(session, [table.c[name] for name in chunk[0]], chunk)
+            columns = [table.c[name] for name in chunk[0]]
+            given = _records(columns)
             values = {name: _kept(given.c[name], table.c[name], keep_null) for name in names}
             matches = [table.c[name] == given.c[name] for name in keys]
             # says again, in a way that an index serves whatever is known about the table, which rows these are
             matches.append(session.among(table.c[keys[0]], {row[keys[0]] for row in chunk}))
-            total += session.write(update(table).where(*matches, *_conditions(where)).values(values))
+            statement = update(table).where(*matches, *_conditions(where)).values(values)
+            total += session.write(statement, {_LIST: _listed(_fields(columns, session.connection.dialect), chunk)})
     return total
 
 
 _JOINED = 200
 """Rows of an UPDATE at most: a server that knows nothing about a table may compare each with each."""
 
+_LIST = "list_of_rows"
 _PLACE = "place_in_list"
+_encode = json.JSONEncoder(default=datetime.isoformat, separators=(",", ":")).encode
 
 
-def _records(session: Session, columns: Sequence[Column[Any]], rows: Sequence[Row]) -> TableValuedAlias:
-    """The rows as a table of these columns, and of their place in the list."""
-    dialect = session.connection.dialect
-    into = {one.name: _into(one, dialect) for one in columns}
-    text = json.dumps(
-        [{_PLACE: place, **{name: into[name](row[name]) for name in into}} for place, row in enumerate(rows)],
-        default=datetime.isoformat,
-        separators=(",", ":"),
-    )
+def _records(columns: Sequence[Column[Any]]) -> TableValuedAlias:
+    """The rows of the list `_LIST` as a table of these columns, and of their place in the list."""
     shape = [column(one.name, one.type) for one in columns]
-    call = func.json_to_recordset(literal(text).cast(postgresql.JSON))
+    call = func.json_to_recordset(bindparam(_LIST, type_=Text()).cast(postgresql.JSON))
     return call.table_valued(*shape, column(_PLACE, Integer)).render_derived(with_types=True)
+
+
+def _listed(fields: _Fields, rows: Sequence[Row]) -> str:
+    names = [_PLACE, *(name for name, _ in fields)]
+    columns = (_column(rows, name, into) for name, into in fields)
+    return _encode([dict(zip(names, values, strict=True)) for values in zip(count(), *columns, strict=False)])
+
+
+@lru_cache(maxsize=64)
+def _insert_listed(
+    table: Table, names: tuple[str, ...], new_only: bool, dialect: Dialect
+) -> tuple[Executable, _Fields]:
+    columns = [table.c[name] for name in names]
+    given = _records(columns)
+    source = select(*(given.c[name] for name in names)).order_by(given.c[_PLACE])
+    filled = postgresql.insert(table).from_select(names, source, include_defaults=False)
+    return filled.on_conflict_do_nothing() if new_only else filled, _fields(columns, dialect)
 
 
 def _same(value: Any) -> Any:
@@ -115,17 +131,29 @@ def _conditions(where: ColumnElement[bool] | None) -> tuple[ColumnElement[bool],
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A statement as the driver takes it: the fields of a row in the order of its question marks, and what makes a
-    value fit for the driver."""
+    """A statement as the driver takes it: the fields of a row in the order of its question marks."""
 
     text: str
-    fields: tuple[tuple[str, Callable[[Any], Any]], ...]
+    fields: _Fields
 
 
-def _run_each(session: Session, prepared: _Prepared, rows: Iterable[Row]) -> int:
+def _run_each(session: Session, prepared: _Prepared, rows: Sequence[Row]) -> int:
     # SQLAlchemy's own way costs more per row than SQLite's work on it
-    values = [tuple(into(row[name]) for name, into in prepared.fields) for row in rows]
+    values = list(zip(*(_column(rows, name, into) for name, into in prepared.fields), strict=True))
     return session.connection.exec_driver_sql(prepared.text, values).rowcount
+
+
+def _column(rows: Sequence[Row], name: str, into: Callable[[Any], Any]) -> list[Any]:
+    """The values of one column, fit for the driver. Of rows that are made together many have the very same value."""
+    last = rows[0][name]
+    fit = into(last)
+    values = []
+    for row in rows:
+        if row[name] is not last:
+            last = row[name]
+            fit = into(last)
+        values.append(fit)
+    return values
 
 
 @lru_cache(maxsize=64)
@@ -157,7 +185,11 @@ def _prepared(table: Table, statement: ClauseElement) -> _Prepared:
     assert isinstance(compiled, SQLCompiler)
     assert compiled.positiontup is not None
     names = [marked.removeprefix(_MARK) for marked in compiled.positiontup]
-    return _Prepared(str(compiled), tuple((name, _into(table.c[name], dialect)) for name in names))
+    return _Prepared(str(compiled), _fields([table.c[name] for name in names], dialect))
+
+
+def _fields(columns: Sequence[Column[Any]], dialect: Dialect) -> _Fields:
+    return tuple((one.name, _into(one, dialect)) for one in columns)
 
 
 def _into(one: Column[Any], dialect: Dialect) -> Callable[[Any], Any]:

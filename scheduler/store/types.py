@@ -9,6 +9,8 @@ from typing import Any
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+_dense = json.JSONEncoder(separators=(",", ":")).encode
+
 Big = BigInteger().with_variant(Integer, "sqlite")
 """64 bits; on SQLite the spelling that makes a primary key the row id."""
 
@@ -47,7 +49,7 @@ class JsonText(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else json.dumps(value, separators=(",", ":"))
+        return None if value is None else _dense(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         return None if value is None else json.loads(value)

@@ -23,14 +23,29 @@ BEHIND = 1_000
 MOST_LISTENERS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
     """`number` grows by one; with the `era` of its hub it is the event's id."""
 
     number: int
-    name: str
-    data: str
-    job: str | None
+    notice: Notice
+    _data: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.notice.name
+
+    @property
+    def job(self) -> str | None:
+        job: str | None = self.notice.fields.get("job")
+        return job
+
+    @property
+    def data(self) -> str:
+        """Made when somebody wants it: most events nobody listens to."""
+        if self._data is None:
+            self._data = json.dumps(_shown(self.notice), ensure_ascii=False, separators=(",", ":"), default=str)
+        return self._data
 
     def text(self, era: str) -> str:
         return f"id: {era}-{self.number}\nevent: {self.name}\ndata: {self.data}\n\n"
@@ -93,10 +108,9 @@ class Hub:
         bus.subscribe(self._hear)
 
     def _hear(self, notice: Notice) -> None:
-        data = json.dumps(_shown(notice), ensure_ascii=False, separators=(",", ":"), default=str)
         with self._guard:
             self._number += 1
-            event = Event(self._number, notice.name, data, notice.fields.get("job"))
+            event = Event(self._number, notice)
             self._kept.append(event)
             for listener in self._listeners:
                 listener.hear(event)
