@@ -123,7 +123,7 @@ def _seconds(text: str | None) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    if not 1 <= len(arguments) <= 3:
+    if not 1 <= len(arguments) <= 3 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
     defaults = ["", "null", "http://127.0.0.1:8780"]

@@ -168,7 +168,7 @@ def test_against_the_daemon(
         assert capsys.readouterr().err.splitlines()[-1] == "COMPLETED"
         assert poll_client.main(["nope", "1", url]) == 2
         assert "no job 'nope'" in capsys.readouterr().err
-        assert poll_client.main([]) == 2
+        assert poll_client.main([]) == poll_client.main(["--help"]) == 2
         assert poll_client.main(["ticket", "{", url]) == 2
         assert poll_client.main(["ticket", "1", "ftp://x"]) == 2
     store.close()
