@@ -28,14 +28,14 @@ def test_run_now_prints_the_id_and_nothing_else(served: Served, capsys: Captured
 
 
 def test_run_now_of_a_busy_job(served: Served, capsys: Captured) -> None:
-    served.schedctl("run-now", "ticket")
+    served.schedctl("run-now", "minutely")
     capsys.readouterr()
-    (first,) = served.rig.runs("ticket")
-    assert served.schedctl("run-now", "ticket") == 5
+    (first,) = served.rig.runs("minutely")
+    assert served.schedctl("run-now", "minutely") == 5
     assert first.id[-8:] in capsys.readouterr().err
-    assert served.schedctl("run-now", "ticket", "--replace") == 0
-    assert served.schedctl("run-now", "ticket", "--queue") == 0
-    statuses = [run.status for run in served.rig.runs("ticket")]
+    assert served.schedctl("run-now", "minutely", "--replace") == 0
+    assert served.schedctl("run-now", "minutely", "--queue") == 0
+    statuses = [run.status for run in served.rig.runs("minutely")]
     assert statuses == [Status.CANCELED, Status.PENDING, Status.PENDING]
 
 
