@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 from scheduler.core.errors import InvalidInput, SchedulerError, StartError
 from scheduler.settings import AFTER_RESTORE, SETTINGS, load_settings
-from scheduler.streams import open_missing_streams, tell
+from scheduler.streams import let_go, open_missing_streams, tell
 
 EX_CONFIG = 78
 EX_FAILED = 1
@@ -59,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     except SchedulerError as error:
         tell(f"schedulerd: {error}\n")
         return EX_FAILED
+    finally:
+        let_go()
 
 
 if __name__ == "__main__":

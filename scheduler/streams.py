@@ -33,6 +33,16 @@ def discard(number: int) -> None:
     _point(number, os.O_WRONLY)
 
 
+def let_go() -> None:
+    """At the end of a program whose result does not depend on who listens: what can still be written is, what cannot be
+    (a terminal that was closed, a full disk) is lost, and does not change the exit status."""
+    for stream, number in ((sys.stdout, STDOUT), (sys.stderr, STDERR)):
+        try:
+            stream.flush()
+        except OSError:
+            discard(number)
+
+
 def tell(text: str) -> None:
     """Writes this to stderr; where nobody can hear it, it is lost."""
     try:
