@@ -31,8 +31,9 @@ def test_hints_and_facts_do_so(screen: Screen) -> None:
     (run,) = screen("run-now", "ticket")
     screen.rig.tick()
     assert f"schedctl --socket {socket} logs {run[-8:]}" in "\n".join(screen("runs", run, "--socket", socket))
-    screen("run-now", "ticket", "--socket", socket)
-    assert screen.err.count(f"schedctl --socket {socket} run-now ticket") == 2
+    screen("run-now", "minutely")
+    screen("run-now", "minutely", "--socket", socket)
+    assert screen.err.count(f"schedctl --socket {socket} run-now minutely") == 2
 
 
 def test_a_path_is_quoted_and_prose_stays(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ DAILY = {"schedule": "0 9 * * *"}
 
 
 def test_run_now_is_refused_while_a_run_is_unfinished(store: SqlStore) -> None:
-    rig = Rig(store, jobs({"a": {"retries": ["1h"]}}))
+    rig = Rig(store, jobs({"a": {"retries": ["1h"], "overlap": "queue"}}))
     first, new = rig.desk.run_now("a", author="me", reason="why not")
     assert new
     assert (first.cause, first.author, first.note) == (Cause.MANUAL, "me", "why not")
@@ -35,7 +35,7 @@ def test_run_now_is_refused_while_a_run_is_unfinished(store: SqlStore) -> None:
 
 def test_twenty_people_at_once_start_one_run(store: SqlStore) -> None:
     """D08, D19: all are served, one after the other."""
-    rig = Rig(store, jobs({"a": {}}))
+    rig = Rig(store, jobs({"a": {"overlap": "queue"}}))
     answers: list[Run | SchedulerError] = []
     gate = threading.Barrier(20)
 
