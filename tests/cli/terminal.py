@@ -20,6 +20,7 @@ class Terminal:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             try:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # Shells have background jobs ignore it.
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
                 os.execvpe(command[0], list(command), dict(environ))
             finally:
