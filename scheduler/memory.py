@@ -10,7 +10,7 @@ from contextlib import suppress
 def give_back() -> None:
     """After a large piece of work: drops its garbage, and returns free pages to the system, which the allocator of
     glibc keeps otherwise. What is left is set aside: it will live long, and later collections need not look at it.
-    Costs about 10 ms per 1,000 jobs that are loaded."""
+    Took 50 ms with 10,000 jobs loaded."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
