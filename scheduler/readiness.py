@@ -16,6 +16,8 @@ STALE = 30.0
 """Seconds without a turned loop after which a node is not ready. `status` says so earlier: whoever asks it is not sent
 elsewhere by the answer."""
 
+_EXPLAINS_LOOPS = {"loops", "database", "disk", "supervisor", "configuration"}
+
 
 class Readiness:
     def __init__(self, loops: Mapping[str, Loop], clock: Clock, in_force: InForce, health: Health) -> None:
@@ -37,7 +39,7 @@ class Readiness:
         ailing = self._ailing()
         if ailing is not None and said.isdisjoint({"database", "disk"}):
             found.append(Remark("database", ailing, self._since(now), "schedctl db status"))
-        elif (stale := self._turning()) is not None and said.isdisjoint({"loops", "database", "disk"}):
+        elif (stale := self._turning()) is not None and said.isdisjoint(_EXPLAINS_LOOPS):
             found.append(Remark("loops", stale, self._since(now), "schedctl nodes"))
         return found
 
@@ -61,7 +63,10 @@ class Readiness:
         return f"the database does not answer: {ailing}" if ailing is not None else None
 
     def _ailing(self) -> str | None:
-        return self._loops["keeper"].ailing or next(iter(self._health.unavailable()), None)
+        """Why the database does not answer, if that is what loops wait for."""
+        keeper = self._loops["keeper"]
+        waits = keeper.ailing if keeper.waits_for == "database" else None
+        return waits or next(iter(self._health.without_database()), None)
 
     def _newest(self) -> str | None:
         return self._in_force.behind

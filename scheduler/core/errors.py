@@ -6,12 +6,15 @@
     ├── NotFound              no such job, run, event … (exit 4, HTTP 404)
     ├── Refused               understood, but not allowed now (exit 5, HTTP 409)
     ├── Unavailable           database or daemon away; try again later (exit 3, HTTP 503)
+    │   └── SupervisorAway    the process that owns all children is
     └── StartError            the daemon cannot start with what it was given (exit 78)
 
 Every error carries one sentence of reason and, where there is one, the remedy in `hint`.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class SchedulerError(Exception):
@@ -40,7 +43,15 @@ class Refused(SchedulerError):
 
 
 class Unavailable(SchedulerError):
-    """The database, the daemon or another part is away for the moment."""
+    """The database, the daemon or another part is away for the moment. `about` says which, as core.remark calls it."""
+
+    about: ClassVar[str] = "database"
+
+
+class SupervisorAway(Unavailable):
+    """The supervisor does not take what it is told."""
+
+    about = "supervisor"
 
 
 class StartError(SchedulerError):

@@ -18,6 +18,8 @@ class LoadFirst(Unavailable):
     """What is in force is newer than what this node works with: what follows a run must not be read from the old one.
     Nothing was written; after loading it can be tried again."""
 
+    about = "configuration"
+
     def __init__(self) -> None:
         super().__init__("a newer configuration is in force, and this node has not loaded it yet")
 

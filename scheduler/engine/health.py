@@ -6,6 +6,7 @@ The limits are such that a machine that is merely busy raises no alarm: every lo
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -89,9 +90,10 @@ class Health:
             return f"this node stands aside and starts nothing: {self._watched.in_force.behind}"
         return None
 
-    def unavailable(self) -> list[str]:
-        """What essential loops have been waiting for longer than a moment."""
-        return [reason for reason, names in self._waiting().items() if not set(names).isdisjoint(ESSENTIAL)]
+    def without_database(self) -> list[str]:
+        """Why essential loops have been waiting for the database for longer than a moment."""
+        waiting = self._waiting()["database"].items()
+        return [reason for reason, names in waiting if not set(names).isdisjoint(ESSENTIAL)]
 
     # ------------------------------------------------------------ parts
 
@@ -101,22 +103,30 @@ class Health:
             yield Remark("disk", what, since, f"df -h {folder}")
 
     def _waiting_loops(self, now: datetime) -> Iterator[Remark]:
-        """Loops that something unavailable keeps from their work: one remark, whatever each of them was told."""
+        """Loops that something unavailable keeps from their work: one remark for each thing that is, whatever each of
+        them was told. What is said better elsewhere is left out: why the disk or the supervisor is away, and why this
+        node stands aside."""
         full = bool(self._watched.disk.full)
-        # What a full disk does has been said, and better.
-        waiting = {why: names for why, names in self._waiting().items() if not (full and "disk is full" in why)}
-        if not waiting:
-            return
-        ages = [self._age(self._watched.loops[name]) for names in waiting.values() for name in names]
-        what = "; ".join(f"{reason} ({_waits(names)})" for reason, names in waiting.items())
-        yield Remark("database", what, now - timedelta(seconds=max(ages)), "schedctl db status")
+        for about, reasons in self._waiting().items():
+            waiting = {why: names for why, names in reasons.items() if not (full and "disk is full" in why)}
+            if not waiting or (about == "supervisor" and self._supervisor_is_silent()):
+                continue
+            what = "; ".join(f"{reason} ({_waits(names)})" for reason, names in waiting.items())
+            ages = [self._age(self._watched.loops[name]) for names in waiting.values() for name in names]
+            yield Remark(about, what, now - timedelta(seconds=max(ages)), self._first_look(about))
 
-    def _waiting(self) -> dict[str, list[str]]:
-        by_reason: dict[str, list[str]] = {}
+    def _first_look(self, about: str) -> str:
+        """What to type when that is away."""
+        pid, _ = self._watched.supervisor()
+        return {"supervisor": _ps(pid), "configuration": "schedctl nodes"}.get(about, "schedctl db status")
+
+    def _waiting(self) -> Mapping[str, dict[str, list[str]]]:
+        """The loops that wait, by what for and by what they were told."""
+        found: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for name, loop in self._watched.loops.items():
-            if loop.ailing is not None and self._age(loop) > SLOW:
-                by_reason.setdefault(loop.ailing, []).append(name)
-        return by_reason
+            if loop.ailing is not None and loop.waits_for is not None and self._age(loop) > SLOW:
+                found[loop.waits_for].setdefault(loop.ailing, []).append(name)
+        return found
 
     def _slow_loops(self, now: datetime) -> Iterator[Remark]:
         """Loops that hang or fail. Where a disk hangs, whoever hangs besides waits for it."""
@@ -156,18 +166,22 @@ class Health:
 
     def _supervisor(self, now: datetime) -> Iterator[Remark]:
         pid, silent = self._watched.supervisor()
-        if silent > SILENT:
+        if self._supervisor_is_silent():
             what = (
                 f"the supervisor (process {pid}) does not answer: nothing new is started; after {LONGEST_SILENCE:g} s "
                 "it is ended with all it runs, and replaced"
             )
             since = now - timedelta(seconds=silent)
-            yield Remark("supervisor", what, since, f"ps -o pid,stat,wchan:24,args -p {pid}")
+            yield Remark("supervisor", what, since, _ps(pid))
         elif self._lost is not None and timedelta(0) <= now - self._lost < RECENT:
             what = (
                 "the supervisor was killed or hung, and was replaced; what it ran was ended and is tried again or lost"
             )
             yield Remark("supervisor", what, self._lost, "schedctl runs --since 15m")
+
+    def _supervisor_is_silent(self) -> bool:
+        _, silent = self._watched.supervisor()
+        return silent > SILENT
 
     def _configuration(self) -> Iterator[Remark]:
         in_force, reloader = self._watched.in_force, self._watched.reloader
@@ -226,6 +240,10 @@ def _rounded(duration: timedelta) -> str:
 
 def _clock(instant: datetime) -> str:
     return f"{instant.astimezone(UTC):%H:%M:%S} UTC"
+
+
+def _ps(pid: int | None) -> str:
+    return f"ps -o pid,stat,wchan:24,args -p {pid}"
 
 
 def _log_command() -> str:

@@ -44,6 +44,8 @@ class Loop:
         self.errors = 0
         self.ailing: str | None = None
         """Why its ticks fail at present, if they do because something is unavailable."""
+        self.waits_for: str | None = None
+        """What that is, as core.remark calls it."""
         self.failing = False
         """Its last tick ended with an error that nobody foresaw."""
         self.obstacle: Obstacle | None = None
@@ -83,6 +85,7 @@ class Loop:
             self.failing = False
             self._meet(error.reason)
             self._complain(str(error))
+            self.waits_for = error.about
         except Exception:
             self.errors += 1
             self.failing = True
@@ -94,7 +97,7 @@ class Loop:
             self.obstacle = None
             if self.ailing is not None:
                 log.info("loop_recovered", loop=self.name)
-                self.ailing = None
+                self.ailing = self.waits_for = None
         self.thread = None
         self.returned_at = time.monotonic()
         self.last_seconds = self.returned_at - begun

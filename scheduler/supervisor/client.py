@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from scheduler.core.errors import InvalidInput, StartError, Unavailable
+from scheduler.core.errors import InvalidInput, StartError, SupervisorAway
 from scheduler.supervisor import linux, processes, wire
 from scheduler.supervisor.orphans import end_orphans
 from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started, SupervisorGone
@@ -34,7 +34,7 @@ class SupervisorClient:
     """One supervisor process and the conversation with it; one object serves one process, ever.
 
     `on_event` is called from one reader thread, in order; it must not block and what it raises is logged.
-    Every method may be called from any thread; all but `open`, `close` and `kill` raise Unavailable when
+    Every method may be called from any thread; all but `open`, `close` and `kill` raise SupervisorAway when
     the supervisor is gone or has not read for 5 s.
     """
 
@@ -231,13 +231,15 @@ class SupervisorClient:
                     wire.send(self._sock, packet, fds)
                     return
                 except TimeoutError:
-                    raise Unavailable("the supervisor does not read") from None
+                    raise SupervisorAway("the supervisor does not read") from None
                 except OSError as error:
                     if error.errno in (errno.ENOBUFS, errno.ENOMEM, errno.EMSGSIZE):
-                        raise Unavailable(f"no memory for a message of {len(packet):,} bytes") from None
+                        raise SupervisorAway(
+                            f"no memory for a message of {len(packet):,} bytes to the supervisor"
+                        ) from None
                     # Too many descriptors are on their way; the supervisor is taking them.
                     if error.errno != errno.ETOOMANYREFS or time.monotonic() > until:
-                        raise Unavailable("the supervisor is gone") from None
+                        raise SupervisorAway("the supervisor is gone") from None
                 time.sleep(0.005)
 
     def _read(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from scheduler.core.children import ChildExit, ChildListener, ChildSpec
-from scheduler.core.errors import Unavailable
+from scheduler.core.errors import SupervisorAway
 from scheduler.core.outcome import Span
 from scheduler.supervisor import spec as wire_spec
 from scheduler.supervisor.cgroup import delegated
@@ -111,14 +111,14 @@ class Owner:
     def end(self, run: str, why: str, kill_after: float) -> None:
         try:
             self._present().end(run, why, kill_after)
-        except Unavailable:
+        except SupervisorAway:
             return  # With the supervisor gone the child ends anyway, and its listener hears of it.
 
     def settled(self, run: str, attempt: int) -> None:
         """The exit is recorded in the database; the supervisor may forget it."""
         try:
             self._present().settled(run, attempt)
-        except Unavailable:
+        except SupervisorAway:
             return
 
     # ------------------------------------------------------------ Switch
@@ -145,7 +145,7 @@ class Owner:
     def _present(self) -> SupervisorClient:
         client = self._client
         if client is None:
-            raise Unavailable("the supervisor has not been started")
+            raise SupervisorAway("the supervisor has not been started")
         return client
 
     def _adopt(self, client: SupervisorClient) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.core.errors import InvalidInput, Refused, Unavailable
+from scheduler.core.errors import InvalidInput, Refused, SupervisorAway, Unavailable
 from scheduler.core.remark import Remark
 from scheduler.engine import disk
 from scheduler.engine.disk import Disk
+from scheduler.engine.fan_out import LoadFirst
 from scheduler.engine.health import ESSENTIAL, SILENT, SLOW, SLOWEST, Health, Watched
 from scheduler.engine.loop import Loop
 from scheduler.readiness import Readiness
@@ -146,9 +147,9 @@ def test_the_time_before_the_start_does_not_count(patient: Patient) -> None:
     assert patient.said() == [("loops", START + timedelta(minutes=3))]
 
 
-def waits(patient: Patient, name: str, reason: str) -> None:
+def waits(patient: Patient, name: str, reason: str | Unavailable) -> None:
     def tick(now: object) -> int:
-        raise Unavailable(reason)
+        raise reason if isinstance(reason, Unavailable) else Unavailable(reason)
 
     patient.loops[name] = Loop(name, tick, patient.rig.clock.now)
     patient.turn(name)
@@ -166,6 +167,45 @@ def test_a_database_that_is_away_is_one_thing_whatever_each_loop_was_told(patien
     )
     (problem,) = patient.readiness().problems()
     assert (problem.about, problem.since, problem.command) == ("database", START, "schedctl db status")
+
+
+@pytest.mark.parametrize(
+    ("error", "about", "command"),
+    [
+        (SupervisorAway("the supervisor does not read"), "supervisor", "ps -o pid,stat,wchan:24,args -p 4711"),
+        (LoadFirst(), "configuration", "schedctl nodes"),
+        (Unavailable("database pg: connection refused"), "database", "schedctl db status"),
+    ],
+)
+def test_what_loops_wait_for_is_filed_under_what_it_is(
+    patient: Patient, error: Unavailable, about: str, command: str
+) -> None:
+    """Also where the loop that asks the database at every turn is the one that waits, and for so long that the node is
+    not ready any more."""
+    for name in ("beats", "keeper"):
+        waits(patient, name, error)
+    patient.rig.turn(seconds=40)
+    patient.turn(*(name for name in patient.loops if name not in ("beats", "keeper")))
+    what = f"{error} (beats, keeper wait)"
+    assert patient.readiness().problems() == [Remark(about, what, START, command)]
+    failed = [name for name, check in patient.readiness().checks().items() if check() is not None]
+    assert failed == (["loops", "database"] if about == "database" else ["loops"])
+
+
+def test_two_things_that_are_away_are_two_problems(patient: Patient) -> None:
+    waits(patient, "beats", SupervisorAway("the supervisor is gone"))
+    waits(patient, "keeper", "database pg: connection refused")
+    patient.rig.turn(seconds=6)
+    patient.turn(*(name for name in patient.loops if name not in ("beats", "keeper")))
+    assert sorted(patient.said()) == [("database", START), ("supervisor", START)]
+
+
+def test_a_supervisor_that_is_silent_is_told_once(patient: Patient) -> None:
+    waits(patient, "beats", SupervisorAway("the supervisor does not read"))
+    patient.rig.turn(seconds=6)
+    patient.turn(*(name for name in patient.loops if name != "beats"))
+    patient.silent = SILENT + 1
+    assert [about for about, _ in patient.said()] == ["supervisor"]
 
 
 def test_loops_that_hang_together_are_one_thing(patient: Patient) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.core.errors import Unavailable
+from scheduler.core.errors import SupervisorAway
 from scheduler.supervisor import client as client_module
 from scheduler.supervisor import linux, processes
 from scheduler.supervisor.spec import SpawnFailed, SupervisorGone
@@ -138,7 +138,7 @@ def test_trust_runs_out(tmp_path: Path) -> None:
     harness.expect(SupervisorGone, "")
     assert alive(mark) == []
     assert {exited.run for exited in read_exits(harness.state)} == {"obeys", "ignores"}
-    with pytest.raises(Unavailable):
+    with pytest.raises(SupervisorAway):
         harness.sh("late", "exit 0")
 
 
@@ -227,12 +227,12 @@ def test_a_silent_supervisor_is_noticed_and_killed(tmp_path: Path, monkeypatch: 
         for _ in range(100):
             harness.client.start(large, output_fd=1)
 
-    with pytest.raises(Unavailable, match="does not read"):
+    with pytest.raises(SupervisorAway, match="does not read"):
         fill()
     assert harness.client.answered_at == answered
     harness.client.kill()
     assert "-9" in harness.expect(SupervisorGone, "").reason
-    with pytest.raises(Unavailable, match="gone"):
+    with pytest.raises(SupervisorAway, match="gone"):
         harness.client.ping()
 
 
