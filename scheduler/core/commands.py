@@ -177,7 +177,7 @@ class Commands(Protocol):
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:
         """A new run (`retry_of`) of a finished one, with its payload. A run that waits for its next attempt runs
-        now."""
+        now, and its `note` says who wanted that, and why."""
         ...
 
     def retry_all(

@@ -197,8 +197,9 @@ class Runs(Protocol):
         """RUNNING: asks its node; PENDING: CANCELED at once. The ids concerned."""
         ...
 
-    def hasten(self, run: str, now: datetime) -> bool:
-        """A run that waits for its next attempt need not wait for the time any longer."""
+    def hasten(self, run: str, why: str, now: datetime) -> bool:
+        """A run that waits for its next attempt need not wait for the time any longer; `why` is added to its note.
+        False, and nothing changed: it does not wait for a time."""
         ...
 
     def discard(self, runs: Collection[str], now: datetime) -> set[str]:

@@ -122,7 +122,7 @@ class Desk:
         old = _stored(tx, run)
         definition = self._job(old.job)
         if old.status is Status.PENDING and old.attempt > 0:
-            tx.runs.hasten(run, now)
+            tx.runs.hasten(run, f"retried at once by {author}" + (f": {reason}" if reason else ""), now)
             return _stored(tx, run)
         if not old.status.final:
             raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")

@@ -71,13 +71,16 @@ class SqlRuns:
     def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:
         return cancel.request_cancel(self.session, runs, why, now)
 
-    def hasten(self, run: str, now: datetime) -> bool:
-        """A run that waits for its next attempt need not wait for the time any longer. False: it does not."""
-        row = self.session.rows(select(t.runs.c.lock).where(t.WAITS_TIME, t.runs.c.id == run).with_for_update()).first()
+    def hasten(self, run: str, why: str, now: datetime) -> bool:
+        query = select(t.runs.c.lock, t.runs.c.note).where(t.WAITS_TIME, t.runs.c.id == run)
+        row = self.session.rows(query.with_for_update()).first()
         if row is None:
             return False
         waits_for = None if row.lock is None else WaitsFor.LOCK.value
-        self.session.write(update(t.runs).where(t.runs.c.id == run).values(not_before=now, waits_for=waits_for))
+        note = f"{row.note}; {why}" if row.note else why
+        self.session.write(
+            update(t.runs).where(t.runs.c.id == run).values(not_before=now, waits_for=waits_for, note=note)
+        )
         if row.lock is not None:
             next_in_line(self.session, [row.lock])
         return True

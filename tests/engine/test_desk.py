@@ -192,7 +192,23 @@ def test_retry_hastens_a_run_that_waits_for_its_next_attempt(store: SqlStore) ->
     rig.finish(failed())
     assert rig.desk.retry(run.id, author="me").id == run.id
     rig.tick()
-    assert rig.run(run.id).attempt == 2
+    assert (rig.run(run.id).attempt, rig.run(run.id).note) == (2, "retried at once by me")
+
+
+def test_who_hastened_a_run_and_why_stays_with_it(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"retries": ["10h", "10h"]}}))
+    run, _ = rig.desk.run_now("a", author="me", reason="month end")
+    rig.tick()
+    rig.finish(failed())
+    assert rig.desk.retry(run.id, author="ana", reason="provider is back").note == (
+        "month end; retried at once by ana: provider is back"
+    )
+    rig.tick()
+    rig.finish(failed())
+    rig.desk.retry(run.id, author="bob")
+    rig.tick()
+    rig.finish()
+    assert rig.run(run.id).note == "month end; retried at once by ana: provider is back; retried at once by bob"
 
 
 def test_a_retry_takes_the_lock_and_waits_its_turn(sqlite: SqlStore) -> None:

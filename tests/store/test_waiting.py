@@ -98,15 +98,15 @@ def test_a_retry_whose_time_has_come_takes_its_old_place_in_line(store: SqlStore
 
 def test_hasten(store: SqlStore) -> None:
     set_up(store)
-    waiting = new_run("job", lock="lock:x", not_before=T0 + HOUR)
+    waiting = new_run("job", lock="lock:x", not_before=T0 + HOUR, note="first")
     ready = new_run("job")
     add(store, waiting, ready)
     with store.begin() as tx:
-        assert tx.runs.hasten(waiting.id, T0)
-        assert not tx.runs.hasten(waiting.id, T0)
-        assert not tx.runs.hasten(ready.id, T0)
-        assert not tx.runs.hasten("nothing", T0)
-    assert {run.id for run in claim(store)} == {waiting.id, ready.id}
+        assert tx.runs.hasten(waiting.id, "second", T0)
+        assert not tx.runs.hasten(waiting.id, "third", T0)
+        assert not tx.runs.hasten(ready.id, "fourth", T0)
+        assert not tx.runs.hasten("nothing", "fifth", T0)
+    assert {run.id: run.note for run in claim(store)} == {waiting.id: "first; second", ready.id: ""}
 
 
 def test_a_moved_clock_moves_what_waits_for_a_time(store: SqlStore) -> None:

@@ -72,7 +72,7 @@ def _killed(surface: Surface, seen: Shown, unless: str) -> str:
 
 @verb("schedctl retry 3f2a91c0", 'schedctl retry weekly-report --reason "disk was full"')
 @click.argument("run", shell_complete=complete_run)
-@click.option("--reason", default="", metavar="TEXT", help="Kept with the new run.")
+@click.option("--reason", default="", metavar="TEXT", help="Kept with the run.")
 def retry(surface: Surface, run: str, reason: str) -> int:
     """Makes a new run of a finished RUN, with its payload; a run that waits for its next attempt runs now."""
     seen = surface.daemon.post(f"/v1/runs/{part(run)}/retry", {"reason": reason})
