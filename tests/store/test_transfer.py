@@ -19,7 +19,7 @@ from scheduler.store.dialects.base import Database
 from scheduler.store.schema import OLDEST_RELEASE_KEY
 from scheduler.store.store import open_database, open_store
 from scheduler.store.transfer import Transfer
-from scheduler.store.types import FreeText, JsonText, UtcInstant
+from scheduler.store.types import Big, FreeText, JsonText, UtcInstant
 from tests.databases import RELEASE, Place
 from tests.store.world import T0
 
@@ -84,7 +84,7 @@ def value(one: Table, c: Column[Any], n: int) -> Any:
         (Float, lambda: n + 0.1),
         (LargeBinary, lambda: bytes(range(256)) * n),
         # With gaps, and in another order than the texts.
-        (Integer, lambda: 3 * (ROWS - n) if c.primary_key else (n if one.c[c.name].type is not t.Big else 2**40 + n)),
+        (Integer, lambda: 3 * (ROWS - n) if c.primary_key else (n if one.c[c.name].type is not Big else 2**40 + n)),
         (Text, lambda: f"{one.name}-{c.name}-{n}"),
     ]
     return next(make() for kind, make in kinds if isinstance(c.type, kind))

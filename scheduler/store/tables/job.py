@@ -1,0 +1,76 @@
+"""Jobs: where each stands, the schedules it had, what people said about it."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, Index, Integer, Table, Text, and_
+
+from scheduler.store.tables.base import metadata, partial
+from scheduler.store.types import Big, FreeText, JsonText, UtcInstant
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("generation", Integer, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("next_due_at", UtcInstant),
+    Column("since", UtcInstant, nullable=False),
+    Column("removed_at", UtcInstant),
+    Column("pruned_before", UtcInstant),
+    Column("deadline_at", UtcInstant),
+    Column("last_success_at", UtcInstant),
+    Column("settled_until", UtcInstant),
+    Column("last_failure_at", UtcInstant),
+    Column("consecutive_failures", Integer, nullable=False),
+    Column("alarm", FreeText),
+    Column("definition", JsonText, nullable=False),
+    # the skip that the next one may extend; NULL as soon as an occurrence got a run
+    Column("last_skip_id", Big),
+    # runs that retention leaves alone
+    Column("last_success_seq", Big),
+    Column("last_failure_seq", Big),
+    # claims leave jobs that changed after what the node has loaded: almost always none
+    Index("jobs_generation", "generation"),
+)
+# due() and next_due(), once a second for ever
+partial("jobs_due", jobs.c.next_due_at, where=and_(jobs.c.enabled, jobs.c.removed_at.is_(None)))
+
+schedule_versions = Table(
+    "schedule_versions",
+    metadata,
+    Column("id", Big, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("spec", JsonText, nullable=False),
+    Column("valid_from", UtcInstant, nullable=False),
+    Column("valid_to", UtcInstant),
+    # versions() and close_versions()
+    Index("schedule_versions_job", "job", "valid_from"),
+)
+
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("id", Big, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("start", UtcInstant, nullable=False),
+    Column("until", UtcInstant),
+    Column("reason", FreeText, nullable=False),
+    Column("author", FreeText, nullable=False),
+    # which of these jobs are paused now: every claim asks
+    Index("pauses_job", "job", "until"),
+)
+
+acks = Table(
+    "acks",
+    metadata,
+    Column("id", Big, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("first", UtcInstant, nullable=False),
+    Column("last", UtcInstant, nullable=False),
+    Column("at", UtcInstant, nullable=False),
+    Column("reason", FreeText, nullable=False),
+    Column("author", FreeText, nullable=False),
+    # excused instants of a job after its last success
+    Index("acks_job", "job", "last"),
+)
