@@ -138,6 +138,7 @@ class App:
             Context(self._owner, self._records, os.environ, settings.slots, str(self._file.folder))
         )
         preparation = Preparation(self._records, os.environ)
+        turns = Turns(clock, lambda: self._loops["planner"].obstacle)
         self._reloader = Reloader(
             store,
             in_force,
@@ -148,6 +149,7 @@ class App:
             self._file.warnings,
             self._service.reloading,
             check=shlex.join(["schedctl", "check", str(self._file.path)]),
+            judge=turns.judge,
         )
         self._worker = Worker(
             store,
@@ -164,7 +166,6 @@ class App:
             self._reloader.follow,
             self._starting.submit,
         )
-        turns = Turns(clock, lambda: self._loops["planner"].obstacle)
         self._planner = Planner(store, in_force, bus, self._node, self._worker.claim, self._worker.take, turns)
         self._beats = Beats(
             store,

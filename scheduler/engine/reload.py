@@ -15,12 +15,13 @@ from scheduler.core.errors import InvalidInput, Refused, SchedulerError, StartEr
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration
 from scheduler.core.model import Generation
+from scheduler.core.policy import plan
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.line import Line
 from scheduler.engine.restored import write_off
-from scheduler.engine.swap import compare, swap
+from scheduler.engine.swap import Judge, compare, swap
 
 log = structlog.get_logger("engine")
 
@@ -33,7 +34,8 @@ TRIES = 10.0
 class Reloader:
     """`load` reads the file (InvalidInput with all its errors), `load_texts` a stored generation, `describe` puts the
     changes between two configurations into words, per job, and `warn` says what `check` would (it takes its time, so
-    only a dry run asks for it). `around` is entered while a file is put in force."""
+    only a dry run asks for it). `around` is entered while a file is put in force. `judge` decides about instants
+    that are owed at that moment."""
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Reloader:
         warn: Callable[[Configuration], tuple[str, ...]],
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
         check: str = "schedctl check",
+        judge: Judge = plan,
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -56,6 +59,7 @@ class Reloader:
         self._warn = warn
         self._around = around
         self._check = check
+        self._judge = judge
         self._line: Line[Reloaded] = Line()
         self.rejected: str | None = None
         """Why the last file was refused; None after one was taken."""
@@ -173,7 +177,7 @@ class Reloader:
         if newest is not None and not self._differs(tx, newest, file):
             return Reloaded(True, newest.id, file.hash, unchanged=len(file.jobs))
         old = self._readable(newest)
-        generation, difference = swap(tx, newest, old, file, now, author, drop_pending=drop_pending)
+        generation, difference = swap(tx, newest, old, file, now, author, self._judge, drop_pending=drop_pending)
         return Reloaded(
             applied=True,
             generation=generation.id,

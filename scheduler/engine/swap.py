@@ -20,6 +20,9 @@ from scheduler.engine.planner import apply_plans
 
 log = structlog.get_logger("engine")
 
+Judge = Callable[[Job, Due, datetime], Plan]
+"""What becomes of the instants that a job owes: core.policy.plan, or that with more words."""
+
 _TICK = timedelta(microseconds=1)
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -77,11 +80,12 @@ def swap(
     new: Configuration,
     now: datetime,
     author: str,
+    judge: Judge = plan,
     *,
     drop_pending: bool,
 ) -> tuple[Generation, Difference]:
     """Puts `new` in force at `now`. `newest` is the locked newest generation, `old` its configuration (None: there is
-    none, or this release cannot read it).
+    none, or this release cannot read it); `judge` decides about what is owed.
 
     Raises Refused when removed jobs have waiting runs and `drop_pending` is not given.
     """
@@ -94,7 +98,7 @@ def swap(
     _refuse_to_drop(tx, difference.removed, drop_pending=drop_pending)
 
     if not renewed:
-        plan_owed(tx, old, states, now)
+        plan_owed(tx, old, states, now, judge)
         states = tx.jobs.states(states)
     near = tx.jobs.versions(now)
     versions = {v.job: v for v in near if v.valid_to is None}
@@ -124,7 +128,7 @@ def plan_owed(
     old: Configuration | None,
     states: Mapping[str, JobState],
     now: datetime,
-    judge: Callable[[Job, Due, datetime], Plan] = plan,
+    judge: Judge = plan,
 ) -> list[tuple[Due, Plan]]:
     """Everything that these jobs owe up to `now` is judged as their definitions in `old` say, and written."""
     owed = [s for s in states.values() if s.next_due_at is not None and s.next_due_at <= now]

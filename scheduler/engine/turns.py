@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from scheduler.core.durations import format_duration
 from scheduler.core.execution import Clock
 from scheduler.core.hindrances import NOT_PLANNED
+from scheduler.core.job import Job
 from scheduler.core.model import Skip, SkipReason
-from scheduler.core.policy import Plan
+from scheduler.core.policy import Plan, plan
+from scheduler.core.requests import Due
 
 LEAST = timedelta(seconds=3)
 """A planner that turns every second is not worth a word about a shorter gap."""
@@ -57,10 +59,15 @@ class Turns:
         """This turn planned nothing, though something may be owed."""
         self._failed = self._failed or Obstacle(reason, self._clock.monotonic())
 
-    def explain(self, plan: Plan) -> Plan:
+    def judge(self, job: Job, due: Due, now: datetime) -> Plan:
+        """core.policy.plan, explained, for whoever judges outside of a turn: from any thread."""
+        return self.explain(plan(job, due, now), Turn(now, self._clock.monotonic(), self._clock.boottime()))
+
+    def explain(self, plan: Plan, begun: Turn | None = None) -> Plan:
         """The same plan; what it leaves out as missed, and was due since the last turn, says why nobody planned it in
-        time. Nothing is said of what was due before the first turn: then there was no daemon, or another one."""
-        last, begun = self._last, self._begun
+        time. Nothing is said of what was due before the first turn: then there was no daemon, or another one. `begun`:
+        when it was made, if not in the present turn."""
+        last, begun = self._last, begun or self._begun
         if last is None or begun is None or begun.now - last.now < LEAST:
             return plan
         why = f"{NOT_PLANNED} {_span(last.now, begun.now)}: {self._why(last, begun)}"

@@ -83,7 +83,16 @@ class Rig:
         self.woken = 0
         self.obstacle: Obstacle | None = None
         """What keeps the planner's loop from turning."""
-        self.reloader = Reloader(self.store, self.in_force, self.bus, self.load, _from_texts, _no_words, _no_warnings)
+        self.reloader = Reloader(
+            self.store,
+            self.in_force,
+            self.bus,
+            self.load,
+            _from_texts,
+            _no_words,
+            _no_warnings,
+            judge=lambda *owed: self.turns.judge(*owed),
+        )
         self.worker = Worker(
             self.store,
             self.in_force,
@@ -229,9 +238,9 @@ class Rig:
         return [notice.fields for notice in self.notices if notice.name == name]
 
     def _new_planner(self) -> Planner:
-        turns = Turns(self.clock, lambda: self.obstacle)
+        self.turns = Turns(self.clock, lambda: self.obstacle)
         return Planner(
-            self.store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take, turns
+            self.store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take, self.turns
         )
 
     def _wake(self) -> None:

@@ -96,6 +96,26 @@ def test_a_planner_that_turns_in_time_says_nothing(sqlite: SqlStore) -> None:
     assert re.fullmatch(r"run \w+ is still running", detail(rig))
 
 
+def test_what_a_reload_judges_says_why_as_well(sqlite: SqlStore) -> None:
+    """It may come before the planner when something ends that kept both from the database."""
+    rig = begun(sqlite)
+    rig.turn(seconds=10)
+    rig.obstacle = Obstacle("the disk is full", rig.clock.monotonic())
+    rig.turn(minutes=7)
+    rig.reload(jobs({"a": {"schedule": "*/2 * * * *"}}))
+    assert detail(rig) == (
+        "catch_up: latest, and a newer one was due; not planned from 08:00:30 to 08:07:40 UTC: the disk is full"
+    )
+
+
+def test_what_the_reload_of_a_new_daemon_judges_is_not_explained(sqlite: SqlStore) -> None:
+    rig = begun(sqlite)
+    rig.succeed()
+    rig.turn(minutes=7)
+    rig.reload(jobs({"a": {"schedule": "*/2 * * * *"}}))
+    assert detail(rig) == "catch_up: latest, and a newer one was due"
+
+
 def test_what_was_due_before_the_first_turn_is_not_explained(sqlite: SqlStore) -> None:
     rig = Rig(sqlite, jobs({"a": MINUTELY}))
     rig.tick(minutes=7)
