@@ -1,0 +1,17 @@
+"""The store as the rest of the product sees it. Siblings know each other only through the seams in the core; app.py
+joins them.
+
+A `Transaction` is one database transaction; its groups, one a file, are its verbs. Every write is compare-and-set and says
+whether it took place. All transactions lock rows in one order: node, generation, queue, job, lock, run.
+`now` is always the caller's instant (database time on PostgreSQL), read once per tick.
+"""
+
+from scheduler.core.ports.generations import Generations
+from scheduler.core.ports.jobs import Jobs
+from scheduler.core.ports.ledger import Ledger
+from scheduler.core.ports.nodes import Nodes
+from scheduler.core.ports.queues import Line, Queues
+from scheduler.core.ports.runs import Runs
+from scheduler.core.ports.store import Store, Transaction
+
+__all__ = ["Generations", "Jobs", "Ledger", "Line", "Nodes", "Queues", "Runs", "Store", "Transaction"]

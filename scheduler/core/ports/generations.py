@@ -1,0 +1,38 @@
+"""Generations in the store: what is and was in force, and what the installation remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from scheduler.core.job import Queue
+from scheduler.core.model import Generation
+
+
+class Generations(Protocol):
+    def newest(self, *, lock: bool = False) -> Generation | None: ...
+
+    def newest_id(self) -> int: ...
+
+    def get(self, number: int) -> Generation | None: ...
+
+    def find(self, digest: str) -> Generation | None:
+        """The newest generation with that hash."""
+        ...
+
+    def add(self, digest: str, files: Mapping[str, str], now: datetime, author: str) -> Generation: ...
+
+    def put_queues(self, queues: Iterable[Queue], now: datetime) -> None:
+        """Makes the queue rows equal to these; tokens are kept (at most the burst)."""
+        ...
+
+    def value(self, key: str) -> str | None:
+        """A named value of the installation: environment, oldest release, last clean audit, clock steps."""
+        ...
+
+    def set_value(self, key: str, value: str) -> None: ...
+
+    def swap_value(self, key: str, old: str | None, new: str) -> bool:
+        """Compare-and-set; `old` None: it must be absent."""
+        ...

@@ -1,0 +1,26 @@
+"""Queues in the store: who is in line, and the tokens of their rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Before a run of some priority in a queue: runs that are ready (counted up to a thousand), and those that run."""
+
+    ahead: int
+    running: int
+
+
+class Queues(Protocol):
+    def line(self, queue: str, priority: int) -> Line:
+        """What a new run of that priority finds before it."""
+        ...
+
+    def take(self, queue: str, now: datetime) -> float | None:
+        """Takes one token. None: it was there; else the seconds until there is one. Raises NotFound for a queue that
+        does not exist, Refused for one without a rate."""
+        ...

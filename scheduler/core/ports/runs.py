@@ -1,0 +1,119 @@
+"""Runs in the store: from their insertion to their pruning."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from scheduler.core.job import Job
+from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
+from scheduler.core.requests import Claim, Leftover, Report, Settlement, Unfinished
+
+
+class Runs(Protocol):
+    def insert(self, runs: Sequence[NewRun]) -> set[str]:
+        """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing."""
+        ...
+
+    def place(self, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
+        """The same; the new ones with what each waits for (None: nothing but a place)."""
+        ...
+
+    def skip(self, skips: Sequence[Skip], *, apart: bool = False) -> None:
+        """Records instants that will not run. A skip that follows directly on the job's last entry, with the same
+        reason and blocker, extends that row. `apart`: they lie somewhere in the past; each is a row of its own, and
+        none of their jobs' rows is extended any more."""
+        ...
+
+    def skip_waiting(self, runs: Collection[str], reason: str, now: datetime) -> set[str]:
+        """PENDING runs that never started → SKIPPED(reason)."""
+        ...
+
+    def claim(self, claim: Claim, now: datetime) -> list[Run]:
+        """PENDING → RUNNING with the node's name and a new fence: by queue, within it priority, then age; only runs
+        whose lock is free, one per lock; only while the node is not dead; settles concurrency and tokens."""
+        ...
+
+    def any_pending(self) -> bool:
+        """Whether there is any PENDING run at all."""
+        ...
+
+    def promote(self, now: datetime) -> int:
+        """Lets runs whose time, lock or pause is over compete again; the number."""
+        ...
+
+    def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
+        """Applies those whose run is still RUNNING under that node and fence, frees their locks; the runs as they are
+        afterwards. A stale holder changes nothing: the nodes must not be dead. With `orphans` it is the other way
+        round: the nodes must be dead or stopped."""
+        ...
+
+    def running(self, node: str) -> list[Run]: ...
+
+    def orphaned(self, limit: int) -> list[Run]:
+        """RUNNING runs of nodes that are dead or stopped."""
+        ...
+
+    def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:
+        """RUNNING: asks its node; PENDING: CANCELED at once. The ids concerned."""
+        ...
+
+    def hasten(self, run: str, why: str, now: datetime) -> bool:
+        """A run that waits for its next attempt need not wait for the time any longer; `why` is added to its note.
+        False, and nothing changed: it does not wait for a time."""
+        ...
+
+    def discard(self, runs: Collection[str], now: datetime) -> set[str]:
+        """Dead letters that nobody needs any more; the ids of those that were. Inserting a run with `retry_of` does
+        the same to the run it names."""
+        ...
+
+    def cancel_requests(self, node: str) -> dict[str, str]:
+        """Runs of the node that should end, and why."""
+        ...
+
+    def report(self, reports: Sequence[Report]) -> None: ...
+
+    def put_output(self, outputs: Sequence[Output]) -> None: ...
+
+    def get(self, run: str) -> Run | None: ...
+
+    def by_key(self, job: str, key: str) -> Run | None: ...
+
+    def by_keys(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], Run]:
+        """By (job, key), with payloads."""
+        ...
+
+    def typical(self, job: str) -> float | None:
+        """How many seconds the last completed runs of a job were at work, on average; None if there are none."""
+        ...
+
+    def unfinished(self, jobs: Collection[str]) -> list[Unfinished]: ...
+
+    def replaceable(self, job: str) -> list[str]:
+        """The unfinished runs that somebody who wants the job to run now means to be rid of: all that run, and all that
+        wait, but for those with a payload that was not handed in by hand."""
+        ...
+
+    def drop_pending(self, job: str, now: datetime) -> tuple[int, int]:
+        """For a removed job: its waiting payload runs → FAILED(job_removed), all other waiting runs → CANCELED; the
+        numbers of (canceled, failed) ones."""
+        ...
+
+    def pending_counts(self, jobs: Collection[str]) -> dict[str, Leftover]:
+        """Every waiting run of these jobs, by its kind; jobs without any are left out."""
+        ...
+
+    def redefine(self, job: Job) -> int:
+        """Gives the waiting runs of a job whose row is locked its queue, priority and lock; the number that changed."""
+        ...
+
+    def shift_clock(self, step: timedelta, now: datetime) -> None:
+        """Moves everything stored in clock time (not_before, refill times) by `step`."""
+        ...
+
+    def prune(self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
+        """Deletes old finished runs, skips and outputs of one job into day summaries, moves `pruned_before`; the number
+        of rows, `limit` at most. Never unfinished runs, dead letters, the last success and failure."""
+        ...

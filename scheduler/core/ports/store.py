@@ -1,0 +1,43 @@
+"""The store: transactions, and the time that planning uses."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from scheduler.core.access import Tokens
+from scheduler.core.ports.generations import Generations
+from scheduler.core.ports.jobs import Jobs
+from scheduler.core.ports.ledger import Ledger
+from scheduler.core.ports.nodes import Nodes
+from scheduler.core.ports.queues import Queues
+from scheduler.core.ports.runs import Runs
+
+
+class Transaction(Protocol):
+    nodes: Nodes
+    generations: Generations
+    jobs: Jobs
+    runs: Runs
+    queues: Queues
+    ledger: Ledger
+    tokens: Tokens
+
+
+class Store(Protocol):
+    kind: str
+    """`sqlite` or `postgresql`"""
+
+    def begin(self) -> AbstractContextManager[Transaction]:
+        """A writing transaction: committed at the end of the block, rolled back by an exception. Raises Unavailable
+        when the database cannot be reached, is locked too long or is full; then nothing was written."""
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A consistent, reading transaction."""
+        ...
+
+    def now(self) -> datetime:
+        """The time that planning uses: the database's on PostgreSQL, this machine's on SQLite."""
+        ...
