@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
 
-from scheduler.core.access import Tokens
 from scheduler.core.errors import SchedulerError, StartError
-from scheduler.core.ports import Generations, Jobs, Ledger, Nodes, Queues, Runs
+from scheduler.core.ports import Transaction
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
 from scheduler.store.dialects.base import Database
@@ -29,21 +27,8 @@ from scheduler.store.session import Session
 from scheduler.store.tokens import SqlTokens
 
 
-@dataclass(slots=True)
-class SqlTransaction:
-    """One database transaction; its groups are its verbs."""
-
-    nodes: Nodes
-    generations: Generations
-    jobs: Jobs
-    runs: Runs
-    queues: Queues
-    ledger: Ledger
-    tokens: Tokens
-
-
-def _transaction(session: Session) -> SqlTransaction:
-    return SqlTransaction(
+def _transaction(session: Session) -> Transaction:
+    return Transaction(
         SqlNodes(session),
         SqlGenerations(session),
         SqlJobs(session),
@@ -63,7 +48,7 @@ class SqlStore:
         self.kind: str = database.kind
 
     @contextmanager
-    def begin(self) -> Iterator[SqlTransaction]:
+    def begin(self) -> Iterator[Transaction]:
         """A writing transaction: committed at the end of the block, rolled back by an exception. Raises Unavailable
         when the database cannot be reached, is locked too long, is full or gone; then nothing was written (if the
         connection broke while it committed: or all of it)."""
@@ -71,7 +56,7 @@ class SqlStore:
             yield _transaction(session)
 
     @contextmanager
-    def read(self) -> Iterator[SqlTransaction]:
+    def read(self) -> Iterator[Transaction]:
         """A consistent, reading transaction."""
         with self._inside(self._database.reading) as session:
             yield _transaction(session)

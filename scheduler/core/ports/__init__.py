@@ -1,8 +1,8 @@
 """The store as the rest of the product sees it. Siblings know each other only through the seams in the core; app.py
 joins them.
 
-A `Transaction` is one database transaction; its groups, one a file, are its verbs. Every write is compare-and-set and says
-whether it took place. All transactions lock rows in one order: node, generation, queue, job, lock, run.
+A `Transaction` is one database transaction; its verbs are in its groups, one a file. Every write is compare-and-set and
+says whether it took place. All transactions lock rows in one order: node, generation, queue, job, lock, run.
 `now` is always the caller's instant (database time on PostgreSQL), read once per tick.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -15,7 +16,10 @@ from scheduler.core.ports.queues import Queues
 from scheduler.core.ports.runs import Runs
 
 
-class Transaction(Protocol):
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One database transaction: its verbs by what they are about."""
+
     nodes: Nodes
     generations: Generations
     jobs: Jobs
