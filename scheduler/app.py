@@ -24,9 +24,10 @@ from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
 from scheduler.engine.clock import SystemClock
 from scheduler.engine.daemon import Daemon
-from scheduler.engine.desk import Desk, no_job
+from scheduler.engine.desk import Desk
 from scheduler.engine.disk import Disk
 from scheduler.engine.drain import Drain
+from scheduler.engine.find import no_job
 from scheduler.engine.gate import TokenGate
 from scheduler.engine.health import Health, Watched
 from scheduler.engine.in_force import InForce

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
 from scheduler.core.commands import Acked, AuditReport, Backfilled, Deliver, IfBusy, Reloaded, RunRequest
-from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, Unavailable
+from scheduler.core.errors import InvalidInput, Refused, SchedulerError, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
-from scheduler.core.model import Cause, Json, Pause, Run, Status
+from scheduler.core.model import Cause, Json, Pause, Run
 from scheduler.core.ports import Store, Transaction
-from scheduler.core.queries import Readable, RunFilter
+from scheduler.core.queries import Readable
 from scheduler.engine.acknowledge import acknowledge
 from scheduler.engine.audit import OVERDUE, audit
 from scheduler.engine.backfill import choose, make
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import LoadFirst, check_loaded
+from scheduler.engine.find import find_run, no_job, stored_run
 from scheduler.engine.in_force import InForce
 from scheduler.engine.intake import Intake
-from scheduler.engine.new_run import new_run
 from scheduler.engine.reload import Reloader
+from scheduler.engine.retry import retry, retry_each
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Desk:
         if isinstance(answer, SchedulerError):
             raise answer
         with self._store.read() as tx:
-            return _stored(tx, answer.run), answer.new
+            return stored_run(tx, answer.run), answer.new
 
     def submit(self, requests: Sequence[RunRequest], ticket: Any, deliver: Deliver) -> None:
         self._intake.submit(requests, ticket, deliver)
@@ -84,17 +84,17 @@ class Desk:
         why = f"canceled by {author}" + (f": {reason}" if reason else "")
         now = self._store.now()
         with self._store.begin() as tx:
-            before = _stored(tx, run)
+            before = stored_run(tx, run)
             if before.status.final or not tx.runs.request_cancel([run], why, now):
                 raise Refused(
                     f"run {short(run)} is over: {before.status}", hint=f"to run it again: schedctl retry {short(run)}"
                 )
-            after = _stored(tx, run)
+            after = stored_run(tx, run)
         self._wake()
         return after
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:
-        result = self._write(lambda tx, now: self._again(tx, run, now, author, reason))
+        result = self._write(lambda tx, now: retry(tx, run, self._job, reason, author, now))
         self._announce_retries([result], author)
         return result
 
@@ -103,41 +103,10 @@ class Desk:
     ) -> list[tuple[str, Run | SchedulerError]]:
         done: list[tuple[str, Run | SchedulerError]] = []
         for start in range(0, len(runs), TOGETHER):
-            done += self._write(partial(self._try_all, runs[start : start + TOGETHER], author, reason))
+            some = runs[start : start + TOGETHER]
+            done += self._write(partial(retry_each, runs=some, job_of=self._job, reason=reason, author=author))
         self._announce_retries([run for _, run in done if isinstance(run, Run)], author)
         return done
-
-    def _try_all(
-        self, runs: Sequence[str], author: str, reason: str, tx: Transaction, now: datetime
-    ) -> list[tuple[str, Run | SchedulerError]]:
-        done: list[tuple[str, Run | SchedulerError]] = []
-        for run in runs:
-            try:
-                done.append((run, self._again(tx, run, now, author, reason)))
-            except (NotFound, Refused) as error:  # Known before anything is written for that one.
-                done.append((run, error))
-        return done
-
-    def _again(self, tx: Transaction, run: str, now: datetime, author: str, reason: str) -> Run:
-        old = _stored(tx, run)
-        definition = self._job(old.job)
-        if old.status is Status.PENDING and old.attempt > 0:
-            tx.runs.hasten(run, f"retried at once by {author}" + (f": {reason}" if reason else ""), now)
-            return _stored(tx, run)
-        if not old.status.final:
-            raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")
-        new = new_run(
-            definition,
-            Cause.RETRY,
-            now,
-            payload=old.payload,
-            has_payload=old.has_payload,
-            retry_of=old.id,
-            note=reason,
-            author=author,
-        )
-        tx.runs.insert([new])
-        return _stored(tx, new.id)
 
     def _announce_retries(self, runs: Sequence[Run], author: str) -> None:
         self._wake()
@@ -237,25 +206,7 @@ class Desk:
 
     def find_run(self, text: str) -> str:
         with self._readable.queries() as queries:
-            if text in self._in_force.current.configuration.jobs:
-                return self._latest_of(text)
-            found = queries.find_runs(text, 10)
-        if len(found) > 1 and text not in found:
-            raise Refused(
-                f"{text} fits several runs: {', '.join(short(one) for one in found)}", hint="write more of the id"
-            )
-        if not found:
-            raise NotFound(f"no run and no job {text!r}", hint="`schedctl runs` lists them")
-        return found[0]
-
-    def _latest_of(self, job: str) -> str:
-        with self._readable.queries() as queries:
-            page = queries.history(RunFilter(jobs=(job,), skips=False), limit=20)
-        runs = [entry.run for entry in page.entries if entry.run is not None]
-        unfinished = [run for run in runs if not run.status.final]
-        if not runs:
-            raise NotFound(f"{job} has no run yet", hint=f"schedctl run-now {job}")
-        return (unfinished or runs)[0].id
+            return find_run(queries, text, self._in_force.current.configuration.jobs)
 
     def _write(self, work: Callable[[Transaction, datetime], T]) -> T:
         """`work` in a transaction in which the newest configuration is the one that this node works with: a run gets
@@ -286,17 +237,3 @@ class Desk:
 def _reasons(chosen: Backfilled) -> str:
     counts = Counter(one.why for one in chosen.left_out)
     return ", ".join(f"{count} {why}" for why, count in sorted(counts.items())) or "no instant lies in that time"
-
-
-def no_job(name: str, known: Iterable[str]) -> NotFound:
-    """Names what is close."""
-    close = difflib.get_close_matches(name, list(known), n=3)
-    hint = f"did you mean {', '.join(close)}?" if close else "`schedctl list` shows them"
-    return NotFound(f"no job {name!r}", hint=hint)
-
-
-def _stored(tx: Transaction, run: str) -> Run:
-    found = tx.runs.get(run)
-    if found is None:
-        raise NotFound(f"no run {short(run)}", hint="`schedctl runs` lists them")
-    return found

@@ -18,8 +18,9 @@ from scheduler.core.outcome import Canceled, Failed
 from scheduler.core.queries import RunDetail, RunFilter
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
-from scheduler.engine.desk import Desk, no_job
+from scheduler.engine.desk import Desk
 from scheduler.engine.drain import Drain
+from scheduler.engine.find import no_job
 from scheduler.engine.in_force import InForce
 from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants

@@ -1,0 +1,51 @@
+"""Finding what people name: a run by a part of its id or by its job, and what to say when there is no such thing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+
+from scheduler.core.errors import NotFound, Refused
+from scheduler.core.ids import short
+from scheduler.core.model import Run
+from scheduler.core.ports import Transaction
+from scheduler.core.queries import Queries, RunFilter
+
+
+def find_run(queries: Queries, text: str, jobs: Collection[str]) -> str:
+    """The id of the run that `text` names: one of `jobs` (its unfinished run, else its last), an id, or a part of one
+    that fits no other. Raises NotFound, or Refused when several fit."""
+    if text in jobs:
+        return _latest_of(queries, text)
+    found = queries.find_runs(text, 10)
+    if len(found) > 1 and text not in found:
+        raise Refused(
+            f"{text} fits several runs: {', '.join(short(one) for one in found)}", hint="write more of the id"
+        )
+    if not found:
+        raise NotFound(f"no run and no job {text!r}", hint="`schedctl runs` lists them")
+    return found[0]
+
+
+def _latest_of(queries: Queries, job: str) -> str:
+    page = queries.history(RunFilter(jobs=(job,), skips=False), limit=20)
+    runs = [entry.run for entry in page.entries if entry.run is not None]
+    unfinished = [run for run in runs if not run.status.final]
+    if not runs:
+        raise NotFound(f"{job} has no run yet", hint=f"schedctl run-now {job}")
+    return (unfinished or runs)[0].id
+
+
+def stored_run(tx: Transaction, run: str) -> Run:
+    """The run with this id. Raises NotFound."""
+    found = tx.runs.get(run)
+    if found is None:
+        raise NotFound(f"no run {short(run)}", hint="`schedctl runs` lists them")
+    return found
+
+
+def no_job(name: str, known: Iterable[str]) -> NotFound:
+    """Names what is close."""
+    close = difflib.get_close_matches(name, list(known), n=3)
+    hint = f"did you mean {', '.join(close)}?" if close else "`schedctl list` shows them"
+    return NotFound(f"no job {name!r}", hint=hint)
