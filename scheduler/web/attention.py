@@ -59,6 +59,14 @@ def daemon_problems(remarks: Iterable[Remark]) -> list[Shown]:
     return [_problem("daemon", None, one.since, one.what, one.command) | {"about": one.about} for one in remarks]
 
 
+def problem_of_job(view: JobView, queries: Queries, now: datetime) -> Shown | None:
+    """What `status` says of this job, if anything, with the last line that the run printed which is to blame."""
+    found = _job_problem(view, now)
+    if found is not None:
+        add_last_lines([found], queries)
+    return found
+
+
 def _job_problem(view: JobView, now: datetime) -> Shown | None:
     kind = state_of(view, now)
     if kind not in _SAYS:

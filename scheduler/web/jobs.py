@@ -13,6 +13,7 @@ from scheduler.core.explain import explain
 from scheduler.core.model import Pause, Status
 from scheduler.core.queries import JobView, Queries, RunFilter
 from scheduler.web.answers import Answer
+from scheduler.web.attention import problem_of_job
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.habits import MOST, habits_json
 from scheduler.web.inputs import plain_name
@@ -61,6 +62,7 @@ def get_job(request: Request) -> Answer:
         waiting = queries.waiting([entry.run.id for entry in page.entries if entry.run]) if page else {}
         finished = queries.history(RunFilter(jobs=(name,), statuses=(Status.COMPLETED,), skips=False), limit=MOST)
         nodes = [one.node for one in queries.nodes()]
+        problem = problem_of_job(view, queries, now)
     job = backend.job(name)
     completed = [entry.run for entry in finished.entries if entry.run is not None]
     shown = job_json(view, now) | {
@@ -70,6 +72,7 @@ def get_job(request: Request) -> Answer:
         "recent": [] if page is None else page_json(page, waiting, nodes)["entries"],
         "last_skip": None if view.last_skip is None else skip_json(view.last_skip, nodes),
         "last_result": next((run_json(run) for run in completed if run.result is not None), None),
+        "problem": problem,
         "habits": habits_json(completed, view.definition),
     }
     return Answer({"job": shown, "now": _text(backend)})

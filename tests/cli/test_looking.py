@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.core.model import FailReason
-from scheduler.core.outcome import Failed
+from scheduler.core.outcome import Canceled, Failed
 from scheduler.core.remark import Remark
 from scheduler.core.requests import Advance
 from tests.cli.screen import Screen
@@ -134,8 +134,43 @@ def test_describe(screen: Screen) -> None:
         "  schedule         [* * * * *]",
     ):
         assert part in text, part
-    assert screen.err == "next: schedctl logs minutely\n"
+    (run,) = screen.rig.runs("minutely")
+    assert f"Failed run    {run.id[-8:]}: exit code 1\n" in text
+    assert screen.err == f"next: schedctl logs {run.id[-8:]}\n"
     assert screen("describe", "report")[:2] == ["report", "  每周报告 of the shop"]
+
+
+def test_describe_says_which_run_failed_and_what_to_type_whatever_ran_after_it(screen: Screen) -> None:
+    """As `status` does: the newest run of a failing job may be one that was canceled."""
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all(failed())
+    screen.rig.tick(seconds=1)
+    (run,) = screen.rig.runs("minutely")
+    screen.rig.tick(minutes=1)
+    screen("cancel", "minutely")
+    screen.rig.tick(seconds=1)
+    screen.rig.executor.finish_all(Canceled("cancel"))
+    screen.rig.tick(seconds=1)
+    assert screen.rig.statuses("minutely") == ["FAILED", "CANCELED"]
+    short = run.id[-8:]
+    lines = screen("describe", "minutely")
+    assert screen.err == f"next: schedctl logs {short}\n"
+    start = lines.index(f"Failed run    {short}: exit code 1")
+    assert [one.strip() for one in lines[start + 1 : start + 4]] == [
+        "last line: printed",
+        f"→ schedctl logs {short}",
+        f"→ schedctl retry {short}",
+    ]
+    problem = screen.json("describe", "minutely")["problem"]
+    assert problem == screen.json("status")["problems"][0]
+    assert screen.json("describe", "report")["problem"] is None
+
+
+def test_describe_a_job_that_raised_an_alarm(screen: Screen) -> None:
+    with screen.rig.store.begin() as tx:
+        tx.jobs.set_alarm("report", "planning failed: oops", enabled=False)
+    assert "State         alarm: planning failed: oops" in screen("describe", "report")
+    assert screen.err == "next: schedctl reload\n"
 
 
 def test_describe_a_paused_job(screen: Screen) -> None:

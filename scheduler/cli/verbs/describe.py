@@ -12,7 +12,7 @@ from scheduler.cli.run_view import named_run, show_run
 from scheduler.cli.sheet import digest, line, written
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
-from scheduler.cli.text import command_line, counted, width
+from scheduler.cli.text import command_line, counted, plain, width
 from scheduler.cli.times import took
 from scheduler.cli.verb import verb
 from scheduler.cli.verbs.next_times import time_rows
@@ -70,6 +70,8 @@ def _head(surface: Surface, job: Shown) -> None:
     if job["last_failure_at"]:
         times = f", {job['consecutive_failures']} in a row" if job["consecutive_failures"] else ""
         line(surface, "Last failure", surface.when(job["last_failure_at"]) + times)
+    if job["problem"] is not None and job["problem"]["run_id"] is not None:
+        _to_blame(surface, job["problem"])
     for run in job["running"]:
         text = f"{run['short_id']} since {surface.when(run['started_at'])}, {result_of(run, now)}"
         line(surface, "Running", text + (f": {run['message']}" if run["message"] else ""))
@@ -82,6 +84,18 @@ def _head(surface: Surface, job: Shown) -> None:
         if pause is not None:
             begins = "" if pause is job["pause"] else f"from {surface.when(pause['from'])}: "
             line(surface, "Pause", begins + pause_of(pause, surface.zone, now))
+
+
+def _to_blame(surface: Surface, problem: Shown) -> None:
+    """The run that failed, as `status` tells it, and what to type about that."""
+    run = problem["run_id"][-8:]
+    if problem["kind"] == "late":
+        return
+    line(surface, "Failed run", run + (f": {plain(problem['error'])}" if problem["error"] else ""))
+    if problem["last_line"]:
+        line(surface, "", f"last line: {plain(problem['last_line'])}")
+    line(surface, "", f"→ {command_line('logs', run)}")
+    line(surface, "", f"→ {command_line('retry', run)}")
 
 
 def _state(surface: Surface, job: Shown) -> str:
@@ -145,8 +159,13 @@ def _next(job: Shown) -> str:
     name = job["name"]
     if job["running"]:
         return command_line("logs", "-f", name)
-    if job["state"] in ("failing", "missed", "alarm") and job["last"] is not None:
-        return command_line("logs", name)
+    if job["state"] == "alarm":
+        # Its definition is above; a file in force gives it another chance.
+        return command_line("reload")
+    if job["problem"] is not None and job["problem"]["run_id"] is not None:
+        return command_line("logs", job["problem"]["run_id"][-8:])
+    if job["state"] == "missed" and job["last"] is not None:
+        return command_line("runs", name)
     if job["pause"] is not None:
         return command_line("resume", name)
     return command_line("run-now", name, "--wait")
