@@ -19,6 +19,7 @@ import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Clock
@@ -31,6 +32,20 @@ ROUND = 0.5
 """Seconds between two looks of the main thread."""
 SET = 0.25
 """The wall clock was set if it moves this many seconds against the monotonic one within a round."""
+
+
+class Steadily(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types.
+    """Every `interval`, without a debt: after a suspend or a step of the clock the next turn is the first that lies
+    ahead. APScheduler's own interval trigger lists every turn that was missed, 86,400 per loop for a day."""
+
+    def __init__(self, interval: timedelta) -> None:
+        self._interval = interval
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
+        if previous_fire_time is None:
+            return now
+        turns = max(0, (now - previous_fire_time) // self._interval)
+        return previous_fire_time + (turns + 1) * self._interval
 
 
 class Daemon:
@@ -56,7 +71,8 @@ class Daemon:
     def start(self) -> None:
         for name, loop in self._loops.items():
             work = self._plan_and_look_ahead if name == "planner" else loop.run
-            self._scheduler.add_job(work, "interval", seconds=INTERVAL, id=name, next_run_time=datetime.now(UTC))
+            steadily = Steadily(timedelta(seconds=INTERVAL))
+            self._scheduler.add_job(work, steadily, id=name, next_run_time=datetime.now(UTC))
         self._scheduler.start()
 
     def poke(self, name: str) -> None:

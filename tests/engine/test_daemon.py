@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scheduler.engine.clock import SystemClock
-from scheduler.engine.daemon import Daemon
+from scheduler.engine.daemon import Daemon, Steadily
 from scheduler.engine.loop import Loop
 from tests.engine.doubles import TurnedClock
 
@@ -130,6 +130,17 @@ def test_when_the_clock_is_set_every_loop_turns_at_once(hosts: list[Host], hours
     host.daemon.serve(until)
     for name, tick in host.ticks.items():
         assert tick.reaches(before[name] + 1), name
+
+
+@pytest.mark.parametrize("asleep", [timedelta(0), timedelta(seconds=0.9), timedelta(seconds=61.5), timedelta(days=400)])
+def test_turns_that_were_slept_through_are_not_made_up_for(asleep: timedelta) -> None:
+    """A host that was suspended for a weekend must not first count the turns that it missed."""
+    last, steadily = datetime(2026, 1, 1, tzinfo=UTC), Steadily(timedelta(seconds=1))
+    now = last + asleep
+    following = steadily.get_next_fire_time(last, now)
+    assert now < following <= now + timedelta(seconds=1)
+    assert (following - last) % timedelta(seconds=1) == timedelta(0)
+    assert steadily.get_next_fire_time(None, now) == now
 
 
 def test_a_tick_that_looks_ahead_while_the_daemon_stops_does_not_hang_it() -> None:

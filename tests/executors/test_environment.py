@@ -41,9 +41,9 @@ def launch(bench: Bench, **changes: object) -> Launch:
 
 def test_everything_it_says_about_the_run(bench: Bench) -> None:
     built = launch(bench).environment
-    directory = Path(built["SCHED_PAYLOAD_FILE"]).parent
     told = {name: value for name, value in built.items() if name.startswith("SCHED_")}
     run = told.pop("SCHED_RUN_ID")
+    files = bench.state / "runs" / f"{run}.2"
     assert told == {
         "SCHED_JOB_NAME": "report",
         "SCHED_ATTEMPT": "2",
@@ -52,9 +52,9 @@ def test_everything_it_says_about_the_run(bench: Bench) -> None:
         "SCHED_TIMEZONE": "Asia/Shanghai",
         "SCHED_IDEMPOTENCY_KEY": "report@2026-03-09T00:00:00Z",
         "SCHED_FENCE": "41",
-        "SCHED_PAYLOAD_FILE": str(directory / "payload.json"),
-        "SCHED_REPORT_FILE": str(directory / "report.jsonl"),
-        "SCHED_CHECKPOINT_FILE": str(directory / "checkpoint.json"),
+        "SCHED_PAYLOAD_FILE": f"{files}.payload.json",
+        "SCHED_REPORT_FILE": f"{files}.report.jsonl",
+        "SCHED_CHECKPOINT_FILE": f"{files}.checkpoint.json",
         "SCHED_LAST_SUCCESS": "2026-03-02T08:00:05+08:00",
         "SCHED_DEADLINE": "2026-03-09T15:00:00+08:00",
     }

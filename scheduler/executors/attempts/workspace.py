@@ -1,4 +1,7 @@
-"""The files of one attempt: `<state>/runs/<run id>/<attempt>/`."""
+"""The files of one attempt: `<state>/runs/<run id>.<attempt>.*`.
+
+All attempts share one directory: to make and to remove a directory costs a disk more than everything else that starting
+a child does, a hundred times what a file costs."""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import contextlib
 import json
 import os
 import pwd
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +17,14 @@ from scheduler.core.job import Secret
 from scheduler.core.model import Json
 from scheduler.executors.attempts.values import to_json
 
+_PASSABLE = 0o711
+_KINDS = _OUTPUT, _PAYLOAD, _REPORT, _CHECKPOINT, _ABOUT = (
+    "output",
+    "payload.json",
+    "report.jsonl",
+    "checkpoint.json",
+    "about.json",
+)
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -24,36 +34,40 @@ class Workspace:
     that it reads and writes, and cannot put anything in their place."""
 
     directory: Path
+    name: str
 
     @property
     def output(self) -> Path:
         """What it prints, stdout and stderr in one, appended."""
-        return self.directory / "output"
+        return self._file(_OUTPUT)
 
     @property
     def payload(self) -> Path:
         """The run's payload as JSON (`null` without one)."""
-        return self.directory / "payload.json"
+        return self._file(_PAYLOAD)
 
     @property
     def report(self) -> Path:
         """Lines of JSON that the attempt appends."""
-        return self.directory / "report.jsonl"
+        return self._file(_REPORT)
 
     @property
     def checkpoint(self) -> Path:
         """The last checkpoint of the run as JSON (`null` without one)."""
-        return self.directory / "checkpoint.json"
+        return self._file(_CHECKPOINT)
 
     @property
     def about(self) -> Path:
         """What a later daemon needs to know; only there if it is more than the defaults say."""
-        return self.directory / "about.json"
+        return self._file(_ABOUT)
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All that may be there."""
-        return self.output, self.payload, self.report, self.checkpoint, self.about
+        return tuple(self._file(kind) for kind in _KINDS)
+
+    def _file(self, kind: str) -> Path:
+        return self.directory / f"{self.name}.{kind}"
 
     def open_output(self) -> int:
         """A descriptor that appends to the output; the caller closes it."""
@@ -89,30 +103,40 @@ class Workspaces:
         self._root = state_dir / "runs"
 
     def of(self, run: str, attempt: int) -> Workspace:
-        return Workspace(self._root / run / str(attempt))
+        return Workspace(self._root, f"{run}.{attempt}")
 
     def create(
         self, run: str, attempt: int, about: About, *, payload: Json, checkpoint: Json, user: str | None
     ) -> Workspace:
-        """A fresh directory (0700) with its files (0600). What an earlier use of the same attempt left is removed.
-        For another user the directories can be passed through (0711), but not listed. OSError when the disk does not
-        take it, KeyError for an unknown user."""
+        """Fresh files (0600) in the directory (0700). What an earlier use of the same attempt left is removed. For
+        another user the directory can be passed through (0711), but not listed. OSError when the disk does not take
+        it, KeyError for an unknown user."""
         account = None if user is None else pwd.getpwnam(user)
-        foreign = account is not None and account.pw_uid != os.geteuid()
+        owner = account if account is not None and account.pw_uid != os.geteuid() else None
         workspace = self.of(run, attempt)
-        self._make_room(workspace, 0o711 if foreign else 0o700)
+        contents = {
+            workspace.output: b"",
+            workspace.payload: to_json(payload),
+            workspace.checkpoint: to_json(checkpoint),
+            workspace.report: b"",
+        }
+        try:
+            self._fill(contents, owner)
+        except (FileExistsError, FileNotFoundError):
+            self.remove(run, attempt)
+            self._make_room()
+            self._fill(contents, owner)
         if about != About():
             self.describe(run, attempt, about)
-        for path, data in (
-            (workspace.payload, to_json(payload)),
-            (workspace.checkpoint, to_json(checkpoint)),
-            (workspace.report, b""),
-        ):
-            _write(path, data)
-            if account is not None and foreign:
-                os.chown(path, account.pw_uid, account.pw_gid)
-        os.close(workspace.open_output())
         return workspace
+
+    def _fill(self, contents: Mapping[Path, bytes], owner: pwd.struct_passwd | None) -> None:
+        if owner is not None:
+            self._open_up()
+        for path, data in contents.items():
+            _write(path, data)
+            if owner is not None and path.suffix != ".output":
+                os.chown(path, owner.pw_uid, owner.pw_gid)
 
     def describe(self, run: str, attempt: int, about: About) -> None:
         """Write this down instead of what may be there; OSError when the disk does not take it."""
@@ -135,65 +159,43 @@ class Workspaces:
 
     def remove(self, run: str, attempt: int) -> None:
         """Whatever is there of the attempt; no error if there is nothing."""
-        workspace = self.of(run, attempt)
-        try:
-            for path in workspace.files:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
-            os.rmdir(workspace.directory)
-        except OSError:
-            shutil.rmtree(workspace.directory, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            # Another attempt of the run may have files there.
-            os.rmdir(workspace.directory.parent)
+        for path in self.of(run, attempt).files:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
     def present(self) -> Iterable[tuple[str, int]]:
-        """(run, attempt) of everything on disk, by run (oldest first) and attempt."""
-        for run in sorted(_names(self._root)):
-            attempts = sorted(int(name) for name in _names(self._root / run) if name.isdecimal())
-            yield from ((run, attempt) for attempt in attempts)
+        """(run, attempt) of everything on disk, by run (oldest first) and attempt. What a child put beside its files,
+        and left when its attempt was over, is removed."""
+        try:
+            names = os.listdir(self._root)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        attempts: set[tuple[str, int]] = set()
+        strange: list[tuple[str, tuple[str, int]]] = []
+        for name in names:
+            run, _, rest = name.partition(".")
+            attempt, _, kind = rest.partition(".")
+            if not attempt.isdecimal():
+                continue
+            if kind in _KINDS:
+                attempts.add((run, int(attempt)))
+            else:
+                strange.append((name, (run, int(attempt))))
+        for name, key in strange:
+            if key not in attempts:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._root / name)
+        return sorted(attempts)
 
-    def _make_room(self, workspace: Workspace, mode: int) -> None:
-        """The directory of an attempt, fresh, and those above it, which others may be removing at the same time."""
-        if mode != 0o700:
-            _make(self._root.parent, mode)
-            _make(self._root, mode)
-        for _try in range(3):
-            try:
-                _make(workspace.directory.parent, mode)
-                _make_anew(workspace.directory, mode)
-                return
-            except FileNotFoundError:
-                _make(self._root, mode)
-        _make_anew(workspace.directory, mode)
+    def _make_room(self) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self._root, 0o700)
 
-
-def _make(directory: Path, mode: int) -> None:
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(directory, mode)
-    _open_up(directory, mode)
-
-
-def _make_anew(directory: Path, mode: int) -> None:
-    try:
-        os.mkdir(directory, mode)
-    except FileExistsError:
-        shutil.rmtree(directory)
-        os.mkdir(directory, mode)
-    _open_up(directory, mode)
-
-
-def _open_up(directory: Path, mode: int) -> None:
-    """A job with a user of its own must be able to pass through where others need not, whatever the umask says."""
-    if mode & 0o011 and not directory.stat().st_mode & 0o011:
-        os.chmod(directory, mode)
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    def _open_up(self) -> None:
+        """A job with a user of its own must be able to pass through where others need not, whatever the umask says."""
+        for directory in (self._root.parent, self._root):
+            if not directory.stat().st_mode & 0o011:
+                os.chmod(directory, _PASSABLE)
 
 
 def _write(path: Path, data: bytes) -> None:
