@@ -6,7 +6,8 @@
     ├── NotFound              no such job, run, event … (exit 4, HTTP 404)
     ├── Refused               understood, but not allowed now (exit 5, HTTP 409)
     ├── Unavailable           database or daemon away; try again later (exit 3, HTTP 503)
-    │   └── SupervisorAway    the process that owns all children is
+    │   ├── DatabaseAway      the database does not answer, or takes nothing
+    │   └── SupervisorAway    the process that owns all children does not
     └── StartError            the daemon cannot start with what it was given (exit 78)
 
 Every error carries one sentence of reason and, where there is one, the remedy in `hint`.
@@ -45,7 +46,13 @@ class Refused(SchedulerError):
 class Unavailable(SchedulerError):
     """The database, the daemon or another part is away for the moment. `about` says which, as core.remark calls it."""
 
-    about: ClassVar[str] = "database"
+    about: ClassVar[str] = "loops"
+
+
+class DatabaseAway(Unavailable):
+    """The database does not answer, or takes nothing."""
+
+    about = "database"
 
 
 class SupervisorAway(Unavailable):

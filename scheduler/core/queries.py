@@ -161,14 +161,20 @@ COUNTED = 100_000
 @dataclass(frozen=True, slots=True)
 class DatabaseStatus:
     """`url` carries no password. `size` in bytes, `rows` per table; on PostgreSQL those of a table with
-    more than COUNTED are an estimate, never less than that."""
+    more than COUNTED are an estimate, never less than that.
+
+    `away`: why it does not answer, None if it does; then what only it knows is None, `hint` may say what happens next.
+    `look`: what to type on the daemon's machine to see whether it is there."""
 
     kind: str
     url: str
-    revision: str
-    oldest_release: str
-    size: int
-    rows: Mapping[str, int]
+    revision: str | None
+    oldest_release: str | None
+    size: int | None
+    rows: Mapping[str, int] | None
+    away: str | None = None
+    hint: str | None = None
+    look: str = ""
 
 
 class Queries(Protocol):
@@ -223,4 +229,6 @@ class Readable(Protocol):
 
     def queries(self) -> AbstractContextManager[Queries]: ...
 
-    def db_status(self) -> DatabaseStatus: ...
+    def db_status(self) -> DatabaseStatus:
+        """Answers also while the database does not."""
+        ...

@@ -118,7 +118,12 @@ class Health:
     def _first_look(self, about: str) -> str:
         """What to type when that is away."""
         pid, _ = self._watched.supervisor()
-        return {"supervisor": _ps(pid), "configuration": "schedctl nodes"}.get(about, "schedctl db status")
+        looks = {
+            "database": "schedctl db status",
+            "supervisor": _ps(pid),
+            "configuration": "schedctl nodes",
+        }
+        return looks.get(about) or _log_command()
 
     def _waiting(self) -> Mapping[str, dict[str, list[str]]]:
         """The loops that wait, by what for and by what they were told."""

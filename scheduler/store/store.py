@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from scheduler.core.errors import SchedulerError, StartError
+from scheduler.core.errors import SchedulerError, StartError, Unavailable
 from scheduler.core.ports import Transaction
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
@@ -78,6 +78,14 @@ class SqlStore:
             return self._database.now()
 
     def db_status(self) -> DatabaseStatus:
+        """Kind, place and what to look at, and what the database says of itself, if it answers."""
+        try:
+            return self._measured()
+        except Unavailable as error:
+            place, look = self._database.place(), self._database.look()
+            return DatabaseStatus(self.kind, place, None, None, None, None, error.reason, error.hint, look)
+
+    def _measured(self) -> DatabaseStatus:
         names = {table.name: table.name for table in t.metadata.sorted_tables}
         with self._inside(self._database.reading) as session:
             size, rows = self._database.measure(session.connection, names)
@@ -88,6 +96,7 @@ class SqlStore:
                 oldest_release=SqlGenerations(session).value(OLDEST_RELEASE_KEY) or "",
                 size=size,
                 rows=rows,
+                look=self._database.look(),
             )
 
     def close(self) -> None:

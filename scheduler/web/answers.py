@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, Unavailable
+from scheduler.core.errors import DatabaseAway, InvalidInput, NotFound, Refused, SchedulerError, Unavailable
 
 STATUS_OF = ((InvalidInput, 422), (NotFound, 404), (Refused, 409), (Unavailable, 503))
 
@@ -68,8 +68,12 @@ class Problem(Answer):
 def problem_of(error: SchedulerError) -> Problem:
     """The problem that says what `error` says."""
     status = next((status for kind, status in STATUS_OF if isinstance(error, kind)), 500)
+    hint = error.hint
+    if isinstance(error, DatabaseAway):
+        # Those who asked for something else are told what is answered without it.
+        hint = "; ".join(filter(None, (hint, "what to look at: `schedctl db status`")))
     headers = {"Retry-After": RETRY_AFTER} if status == 503 else None
-    return Problem(status, error.reason, hint=error.hint, headers=headers)
+    return Problem(status, error.reason, hint=hint, headers=headers)
 
 
 class Malformed(SchedulerError):

@@ -132,7 +132,8 @@ def dead_letters(request: Request) -> Answer:
 
 
 def database(request: Request) -> Answer:
-    """Kind, address without password, schema revision, size in bytes, rows per table."""
+    """Kind, address without password, schema revision, size in bytes, rows per table. While it does not answer, why
+    (`away`, `hint`) and null for what only it knows; `look` is what to type on the daemon's machine."""
     found = backend_of(request).readable.db_status()
     return Answer(
         {
@@ -141,7 +142,10 @@ def database(request: Request) -> Answer:
             "revision": found.revision,
             "oldest_release": found.oldest_release,
             "size": found.size,
-            "rows": dict(found.rows),
+            "rows": None if found.rows is None else dict(found.rows),
+            "away": found.away,
+            "hint": found.hint,
+            "look": found.look,
         }
     )
 
@@ -164,6 +168,16 @@ operations = [
         "/v1/database",
         database,
         Access.READ,
-        record(kind=TEXT, url=TEXT, revision=TEXT, oldest_release=TEXT, size=COUNT, rows=OBJECT),
+        record(
+            kind=TEXT,
+            url=TEXT,
+            revision=TEXT,
+            oldest_release=TEXT,
+            size=COUNT,
+            rows=OBJECT,
+            away=TEXT,
+            hint=TEXT,
+            look=TEXT,
+        ),
     ),
 ]

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scheduler.cli.verbs.db import rows_of
-from scheduler.core.errors import StartError
+from scheduler.core.errors import DatabaseAway, StartError
+from scheduler.store.store import SqlStore
 from scheduler.store.transfer import Transfer
 from scheduler.supervisor.file_lock import FileLock
 from tests.cli.screen import Screen
@@ -183,3 +185,31 @@ def test_copy_whose_audits_differ_is_not_finished(
     assert answer.code == 1
     assert "the audits of the last 7 days do not agree" in answer.err
     sqlite_place.open().close()
+
+
+def test_status_of_a_database_that_is_away(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `status` offers to type then has an answer, and so have the others."""
+
+    def away(store: SqlStore) -> Any:
+        raise DatabaseAway(f"database {store._database.place()}: connection refused", hint="it goes on by itself")
+
+    monkeypatch.setattr(SqlStore, "queries", away)
+    monkeypatch.setattr(SqlStore, "_measured", away)
+    kind, *lines = screen("db", "status")
+    place = kind.removeprefix("sqlite  ")
+    assert lines == [
+        "✗ it does not answer: connection refused",
+        "    it goes on by itself",
+        f"    → ls -li {place}   on the daemon's machine",
+        "size, schema and rows are unknown meanwhile; `status` and `show` are answered without it",
+    ]
+    assert (screen.code, screen.next) == (3, "schedctl status")
+    assert screen.json("db", "status")["away"] == f"database {place}: connection refused"
+    assert screen.code == 3
+    assert screen("list") == []
+    assert screen.err == (
+        f"schedctl: database {place}: connection refused\n"
+        "hint: it goes on by itself; what to look at: `schedctl db status`\n"
+    )
+    assert screen("show")
+    assert screen.code == 0

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any
 
-from scheduler.core.errors import Unavailable
+from scheduler.core.errors import DatabaseAway
 from scheduler.store.store import SqlStore
 
 
@@ -33,11 +33,11 @@ class Door:
             yield tx
             if self.broken_commits:
                 self.broken_commits -= 1
-                raise Unavailable("the connection broke before the commit")
+                raise DatabaseAway("the connection broke before the commit")
         self.writes += 1
         if self.lost_answers:
             self.lost_answers -= 1
-            raise Unavailable("the connection broke after the commit")
+            raise DatabaseAway("the connection broke after the commit")
 
     def read(self) -> AbstractContextManager[Any]:
         self._reach()
@@ -55,4 +55,4 @@ class Door:
 
     def _reach(self) -> None:
         if self.away:
-            raise Unavailable("the database is away")
+            raise DatabaseAway("the database is away")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.core.errors import InvalidInput, Refused, SupervisorAway, Unavailable
+from scheduler.core.errors import DatabaseAway, InvalidInput, Refused, SupervisorAway, Unavailable
 from scheduler.core.remark import Remark
 from scheduler.engine import disk
 from scheduler.engine.disk import Disk
@@ -122,7 +122,7 @@ def test_a_loop_that_fails_at_every_turn(patient: Patient, monkeypatch: pytest.M
 
 def test_what_loops_wait_for_is_said_once_with_the_earliest_time(patient: Patient) -> None:
     def full(now: object) -> int:
-        raise Unavailable("/state/scheduler.db: database or disk is full")
+        raise DatabaseAway("/state/scheduler.db: database or disk is full")
 
     for name in ("planner", "worker"):
         patient.loops[name] = Loop(name, full, patient.rig.clock.now)
@@ -149,7 +149,7 @@ def test_the_time_before_the_start_does_not_count(patient: Patient) -> None:
 
 def waits(patient: Patient, name: str, reason: str | Unavailable) -> None:
     def tick(now: object) -> int:
-        raise reason if isinstance(reason, Unavailable) else Unavailable(reason)
+        raise reason if isinstance(reason, Unavailable) else DatabaseAway(reason)
 
     patient.loops[name] = Loop(name, tick, patient.rig.clock.now)
     patient.turn(name)
@@ -174,7 +174,7 @@ def test_a_database_that_is_away_is_one_thing_whatever_each_loop_was_told(patien
     [
         (SupervisorAway("the supervisor does not read"), "supervisor", "ps -o pid,stat,wchan:24,args -p 4711"),
         (LoadFirst(), "configuration", "schedctl nodes"),
-        (Unavailable("database pg: connection refused"), "database", "schedctl db status"),
+        (DatabaseAway("database pg: connection refused"), "database", "schedctl db status"),
     ],
 )
 def test_what_loops_wait_for_is_filed_under_what_it_is(
@@ -247,7 +247,7 @@ def test_a_failed_check_is_told_once_as_what_it_follows_from(patient: Patient, m
 
 def test_one_full_disk_is_one_thing_to_attend_to(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(now: object) -> int:
-        raise Unavailable("database /state/scheduler.db: the disk is full")
+        raise DatabaseAway("database /state/scheduler.db: the disk is full")
 
     patient.loops["worker"] = Loop("worker", full, patient.rig.clock.now)
     patient.loops["worker"].run()

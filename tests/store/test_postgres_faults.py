@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import psycopg
 import pytest
@@ -24,6 +26,16 @@ def store(postgres_place: Place) -> Iterator[SqlStore]:
 def test_no_server(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="connection"):
         open_store(f"postgresql://me@/name?host={tmp_path}", tmp_path, release=RELEASE)
+
+
+def test_what_to_look_at_is_known_while_the_server_is_away(tmp_path: Path) -> None:
+    store = SqlStore(open_database(f"postgresql://me:secret@/name?host={tmp_path}", tmp_path))
+    status = store.db_status()
+    store.close()
+    assert "connection" in str(status.away)
+    assert "goes on by itself" in str(status.hint)
+    assert shlex.split(status.look) == ["pg_isready", "-d", f"postgresql://me@/name?host={quote_plus(str(tmp_path))}"]
+    assert "secret" not in str(status)
 
 
 def test_every_transaction_has_its_time_limits_and_leaves_none_behind(store: SqlStore) -> None:

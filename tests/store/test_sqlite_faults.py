@@ -80,6 +80,16 @@ def test_the_file_is_removed(store: SqlStore, file: Path) -> None:
     assert ready(store) == 1
 
 
+def test_what_to_look_at_is_known_while_the_file_is_away(store: SqlStore, file: Path) -> None:
+    assert store.db_status().away is None
+    file.rename(file.with_name("away.db"))
+    status = store.db_status()
+    assert status.url == str(file)
+    assert "is gone: it was removed or replaced" in str(status.away)
+    assert status.look == f"ls -li {file}"
+    assert [status.size, status.rows, status.revision, status.oldest_release] == [None] * 4
+
+
 def test_the_file_is_removed_inside_a_transaction(store: SqlStore, file: Path) -> None:
     set_up(store)
     away = file.with_name("away.db")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from scheduler.core.errors import Unavailable
+from scheduler.core.errors import DatabaseAway, Unavailable
 from scheduler.core.queries import DatabaseStatus, Queries
 from scheduler.core.remark import Remark
 from tests.engine.doubles import START
@@ -14,10 +14,10 @@ class Gone:
     """A database that is away."""
 
     def queries(self) -> AbstractContextManager[Queries]:
-        raise Unavailable("the database does not answer", hint="wait")
+        raise DatabaseAway("the database does not answer", hint="wait")
 
     def db_status(self) -> DatabaseStatus:
-        raise Unavailable("the database does not answer", hint="wait")
+        return DatabaseStatus("postgresql", "pg", None, None, None, None, "no answer", "wait", "pg_isready")
 
 
 def test_healthz_says_the_process_is_there(reading: Client) -> None:
@@ -53,11 +53,22 @@ def test_without_the_database_health_and_metrics_answer_and_the_rest_says_why(fa
         assert client.get("/healthz").status_code == 200
         assert client.get("/metrics").status_code == 200
         assert client.get("/v1/status").json()["ok"] is False
-        for path in ("/v1/jobs", "/v1/runs", "/v1/database", "/v1/nodes"):
+        for path in ("/v1/jobs", "/v1/runs", "/v1/nodes"):
             answer = client.get(path)
             assert answer.status_code == 503
             assert answer.headers["retry-after"] == "2"
-            assert answer.json()["hint"] == "wait"
+            assert answer.json()["hint"] == "wait; what to look at: `schedctl db status`"
+        found = client.get("/v1/database").json()
+        assert (found["away"], found["look"], found["rows"]) == ("no answer", "pg_isready", None)
+
+
+def test_what_else_is_away_is_not_looked_for_in_the_database(faces: Faces) -> None:
+    def missing() -> None:
+        raise Unavailable("no configuration is in force yet", hint="try again in a moment")
+
+    with client_of(faces.with_backend(configuration=missing)) as client:
+        answer = client.get("/v1/next")
+    assert (answer.status_code, answer.json()["hint"]) == (503, "try again in a moment")
 
 
 def test_status_of_a_healthy_daemon(acting: Client) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from scheduler.cli.surface import Surface
-from scheduler.cli.text import counted
+from scheduler.cli.text import command_line, counted, plain
 from scheduler.cli.verb import SETTINGS, verb
 from scheduler.cli.verbs.db_copy import copy
 from scheduler.core.errors import Refused
@@ -25,17 +26,31 @@ def db() -> None:
 
 @verb("schedctl db status")
 def status(surface: Surface) -> int:
-    """Kind, place, schema revision, size and rows per table."""
+    """Kind, place, schema revision, size and rows per table. While the database does not answer, the daemon says why,
+    and what to look at; exit 3."""
     found = surface.daemon.get("/v1/database")
     if surface.structured(found, [found["url"]]):
-        return 0
+        return 3 if found["away"] else 0
     surface.out(f"{found['kind']}  {found['url']}")
+    if found["away"]:
+        return _away(surface, found)
     surface.out(f"schema {found['revision']}, may be used from release {found['oldest_release']} on")
     surface.out(f"size {size(found['size'])}")
     for table, rows in found["rows"].items():
         surface.out(f"  {table:<20} {rows_of(rows, found['kind']):>12}")
     surface.then("schedctl status")
     return 0
+
+
+def _away(surface: Surface, found: dict[str, Any]) -> int:
+    why = found["away"].removeprefix(f"database {found['url']}: ")
+    surface.out(surface.style("missed", f"✗ it does not answer: {plain(why)}"))
+    if found["hint"]:
+        surface.out(f"    {found['hint']}")
+    surface.out(f"    → {found['look']}   on the daemon's machine")
+    surface.out("size, schema and rows are unknown meanwhile; `status` and `show` are answered without it")
+    surface.then(command_line("status"))
+    return 3
 
 
 @verb(

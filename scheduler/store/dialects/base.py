@@ -45,6 +45,10 @@ class Database(Protocol):
         """Where it is, without a password."""
         ...
 
+    def look(self) -> str:
+        """What to type on the daemon's machine to see whether it is there."""
+        ...
+
     def measure(self, connection: Connection, tables: Mapping[str, str]) -> tuple[int, dict[str, int]]:
         """Size in bytes, and the number of rows per table."""
         ...

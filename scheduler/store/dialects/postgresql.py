@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from scheduler.core.errors import StartError, Unavailable
+from scheduler.core.errors import DatabaseAway, StartError, Unavailable
 from scheduler.core.queries import COUNTED
 from scheduler.store.dialects.base import PATIENCE
 
@@ -85,16 +86,16 @@ class PostgresDatabase:
 
     def fault(self, error: BaseException) -> Unavailable | None:
         if isinstance(error, PoolTimeout):
-            return Unavailable(f"database {self.place()}: all connections of this daemon are in use")
+            return DatabaseAway(f"database {self.place()}: all connections of this daemon are in use")
         original = error.orig if isinstance(error, DBAPIError) else error
         if not isinstance(original, psycopg.Error):
             return None
         state = original.sqlstate or ""
         for prefix, (reason, hint) in _FAULTS.items():
             if state.startswith(prefix):
-                return Unavailable(f"database {self.place()}: {reason}", hint=hint)
+                return DatabaseAway(f"database {self.place()}: {reason}", hint=hint)
         if isinstance(original, psycopg.OperationalError | psycopg.InterfaceError):
-            return Unavailable(
+            return DatabaseAway(
                 f"database {self.place()}: {_first_line(original)}",
                 hint="the daemon goes on by itself when the server answers again",
             )
@@ -115,6 +116,10 @@ class PostgresDatabase:
 
     def place(self) -> str:
         return self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+    def look(self) -> str:
+        address = self._url.set(drivername="postgresql")._replace(password=None)
+        return shlex.join(["pg_isready", "-d", address.render_as_string()])
 
     def measure(self, connection: Connection, tables: Mapping[str, str]) -> tuple[int, dict[str, int]]:
         size = connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
-from scheduler.core.errors import StartError, Unavailable
+from scheduler.core.errors import DatabaseAway, StartError, Unavailable
 from scheduler.store.dialects.base import PATIENCE
 
 _READERS = 8
@@ -117,7 +118,7 @@ class SqliteDatabase:
         except OSError:
             gone = True
         if gone:
-            raise Unavailable(
+            raise DatabaseAway(
                 f"database file {self._path} is gone: it was removed or replaced while the daemon runs",
                 hint="put the same file back, or restart the daemon",
             )
@@ -125,7 +126,7 @@ class SqliteDatabase:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         if not self._turnstile.enter(self._patience):
-            raise Unavailable(f"database {self._path} is busy: other transactions of this daemon take too long")
+            raise DatabaseAway(f"database {self._path} is busy: other transactions of this daemon take too long")
         try:
             with self._transaction("BEGIN IMMEDIATE") as connection:
                 yield connection
@@ -152,7 +153,7 @@ class SqliteDatabase:
 
     def fault(self, error: BaseException) -> Unavailable | None:
         if isinstance(error, PoolTimeout):
-            return Unavailable(f"database {self._path} is busy: too many transactions of this daemon at once")
+            return DatabaseAway(f"database {self._path} is busy: too many transactions of this daemon at once")
         if isinstance(error, sqlite3.Error):
             return self._meaning(error)
         if isinstance(error, DBAPIError) and isinstance(error.orig, sqlite3.Error):
@@ -163,9 +164,9 @@ class SqliteDatabase:
         code = getattr(error, "sqlite_errorname", "")
         for prefix, (reason, hint) in _FAULTS.items():
             if code.startswith(prefix):
-                return Unavailable(f"database {self._path}: {reason}", hint=hint)
+                return DatabaseAway(f"database {self._path}: {reason}", hint=hint)
         if isinstance(error, sqlite3.OperationalError) and not code.startswith("SQLITE_ERROR"):
-            return Unavailable(f"database {self._path}: {error}")
+            return DatabaseAway(f"database {self._path}: {error}")
         return None
 
     def mistake(self, error: BaseException) -> StartError | None:
@@ -178,6 +179,9 @@ class SqliteDatabase:
 
     def place(self) -> str:
         return str(self._path)
+
+    def look(self) -> str:
+        return shlex.join(["ls", "-li", str(self._path)])
 
     def measure(self, connection: Connection, tables: Mapping[str, str]) -> tuple[int, dict[str, int]]:
         files = (self._path, self._path.with_name(self._path.name + "-wal"))
