@@ -50,9 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
     faulthandler.enable()  # A watchdog's SIGABRT then tells where each thread was.
     try:
         settings = load_settings(flags, os.environ)
-        from scheduler.app import App
+        from scheduler.life import Life
 
-        return App(settings).run()
+        return Life(settings).run()
     except (StartError, InvalidInput) as error:
         tell(f"schedulerd: {error}\n")
         return EX_CONFIG

@@ -1,0 +1,147 @@
+"""The life of a daemon: the order in which its parts start, serve and stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import ExitStack, closing, suppress
+from functools import partial
+
+import structlog
+
+from scheduler.app import VERSION, App
+from scheduler.core.errors import SchedulerError, Unavailable
+from scheduler.core.job import Configuration
+from scheduler.core.notices import Notice
+from scheduler.engine.recovery import recover
+from scheduler.installation import lock_database, open_own_store
+from scheduler.memory import give_back
+from scheduler.observe.logs import configure_logs, log_notices
+from scheduler.patience import ToldToStop
+from scheduler.settings import Settings
+from scheduler.succession import succeed
+from scheduler.supervisor.state import StateLock, forget_exits
+
+log = structlog.get_logger("daemon")
+
+
+class Life:
+    """Of one daemon. `run` returns its exit status; StartError and InvalidInput come out of it before anything
+    started."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._app = App(settings)
+
+    def run(self) -> int:
+        """From the lock on the state directory to the end of the drain."""
+        try:
+            self._run(self._app)
+        except ToldToStop:
+            log.info("stopped", detail="before the daemon had started")
+        return 0
+
+    def _run(self, app: App) -> None:
+        settings, stage, until_done = self._settings, app.service.stage, app.patience.until_done
+        configure_logs(settings.log_format, counts=app.log_counts)
+        log_notices(app.bus)
+        app.bus.subscribe(_tidy)
+        app.service.start()
+        stage("Reading the jobs file")
+        configuration = app.file.load()
+        with ExitStack() as stack:
+            stage("Taking the state directory")
+            say = partial(log.warning, "state_directory_held")
+            lock = StateLock.acquire(settings.state_dir, say=lambda text: say(detail=text))
+            stack.callback(lock.release)
+            more_locks = lock_database(settings, stack)
+            app.doors.open()
+            stack.callback(app.doors.close)
+            stage("Opening the database, and migrating it if need be")
+            stack.enter_context(app.patience)
+            store = stack.enter_context(closing(until_done(partial(open_own_store, settings, VERSION))))
+            app.join(store, lock, more_locks)
+            until_done(lambda: app.doors.check(app.gate, app.clock.now()))
+            stage("Putting the file in force, settling what the former daemon left")
+            self._inherit(app, configuration, lock)
+            self._start(app, configuration)
+            app.daemon.serve(until=self._round)
+            app.service.leave()
+            self._stop(app)
+
+    def _inherit(self, app: App, configuration: Configuration, lock: StateLock) -> None:
+        until_done = app.patience.until_done
+        inherited = until_done(lambda: succeed(app.store, lock, app.records, configuration, app.owner.cgroup))
+        until_done(
+            lambda: app.reloader.start(
+                configuration,
+                author="start",
+                node=app.membership.node(),
+                gone=inherited.nodes,
+                after_restore=self._settings.after_restore,
+            )
+        )
+        now = until_done(app.store.now)
+        boottime = app.clock.boottime()
+        until_done(
+            lambda: recover(
+                app.store, app.in_force, app.bus, app.records, inherited.nodes, inherited.known, now, boottime
+            )
+        )
+        forget_exits(self._settings.state_dir)
+
+    def _start(self, app: App, configuration: Configuration) -> None:
+        app.owner.open()
+        app.patience.until_done(app.membership.register)
+        app.daemon.on_signal(signal.SIGTERM, app.drain.begin)
+        app.daemon.on_signal(signal.SIGINT, app.drain.begin)
+        app.daemon.on_signal(signal.SIGHUP, self._reload_aside)
+        if app.patience.told:
+            app.daemon.post(app.drain.begin)
+        app.daemon.start()
+        app.intake.start()
+        app.doors.serve(app.backend)
+        node = app.membership.node()
+        log.info(
+            "started",
+            version=VERSION,
+            node=node,
+            jobs=len(configuration.jobs),
+            http=app.doors.address or "nowhere",
+            database=app.store.kind,
+        )
+        app.bus.publish("node.started", node=node, version=VERSION)
+        app.doors.offer_link(app.gate)
+
+    def _stop(self, app: App) -> None:
+        app.doors.close()
+        app.intake.stop()
+        app.daemon.shutdown()
+        app.starting.shutdown()
+        with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.
+            app.worker.tick(app.store.now())
+        for executor in app.executors.values():
+            executor.close()
+        app.owner.close()
+        app.drain.finish()
+
+    def _reload_aside(self) -> None:
+        """A file takes its time to read, and the main thread has other duties."""
+
+        def reload() -> None:
+            try:
+                self._app.reloader.reload(author="SIGHUP")
+            except SchedulerError:
+                return  # Said and counted by the reload itself.
+
+        threading.Thread(target=reload, name="reload").start()
+
+    def _round(self) -> bool:
+        """Of the main thread; true when there is nothing left to wait for."""
+        self._app.service.round()
+        return self._app.drain.over()
+
+
+def _tidy(notice: Notice) -> None:
+    if notice.name in ("config.loaded", "node.started"):
+        give_back()
