@@ -16,26 +16,13 @@ from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
 from scheduler.web.answers import Malformed
 from scheduler.web.inputs import BODY_LIMIT, parse_json, plain_name, read_body
-from scheduler.web.parameters import ASCII, INSTANT, instant_of
+from scheduler.web.values import ASCII, INSTANT, LONGEST, Named, Schema, Value, flag_of, instant_of, number_of, shown
 
-Schema = dict[str, Any]
-
-LONGEST = 2_000
-"""Characters of a reason or a key."""
 MOST_NAMES = 10_000
 LARGE = 64 << 10
 
 
-class Field(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def help(self) -> str: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
+class Field(Value, Protocol):
     @property
     def required(self) -> bool: ...
 
@@ -45,11 +32,9 @@ class Field(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Named):
     """Empty if it is absent. `of`: the words there are. `ascii`: printable ASCII without blanks around it."""
 
-    name: str
-    help: str
     limit: int = LONGEST
     of: tuple[str, ...] = ()
     required: bool = False
@@ -80,9 +65,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    name: str
-    help: str
+class Flag(Named):
     required: bool = False
 
     @property
@@ -90,15 +73,11 @@ class Flag:
         return {"type": ["boolean", "null"], "default": False}
 
     def read(self, value: Any) -> bool:
-        if value is not None and not isinstance(value, bool):
-            raise InvalidInput(f"`{self.name}` must be true or false")
-        return bool(value)
+        return value is not None and flag_of(value, self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    name: str
-    help: str
+class Number(Named):
     default: int
     low: int
     high: int
@@ -113,17 +92,13 @@ class Number:
             return self.default
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not self.low <= value <= self.high:
-            raise InvalidInput(f"`{self.name}` must be a number from {self.low} to {self.high}")
-        return value
+        return number_of(value, self.name, self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(Named):
     """None if it is absent."""
 
-    name: str
-    help: str
     required: bool = False
 
     @property
@@ -139,11 +114,9 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(Named):
     """A timedelta, None if it is absent."""
 
-    name: str
-    help: str
     required: bool = False
 
     @property
@@ -159,11 +132,9 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Names(Named):
     """A list of at least one name; empty if it is absent."""
 
-    name: str
-    help: str
     required: bool = True
     most: int = MOST_NAMES
 
@@ -183,11 +154,9 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
+class Anything(Named):
     """Any JSON."""
 
-    name: str
-    help: str
     required: bool = False
 
     @property
@@ -199,11 +168,9 @@ class Anything:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class Items(Named):
     """A list of 1 to `most` objects with these fields; None if it is absent."""
 
-    name: str
-    help: str
     fields: Sequence[Field]
     most: int
     required: bool = False
@@ -272,14 +239,10 @@ def read_fields(value: Any, fields: Sequence[Field]) -> dict[str, Any]:
     unknown = sorted(set(value) - set(known))
     if unknown:
         raise InvalidInput(
-            f"unknown {'fields' if len(unknown) > 1 else 'field'} {', '.join(map(_shown, unknown))}",
+            f"unknown {'fields' if len(unknown) > 1 else 'field'} {', '.join(map(shown, unknown))}",
             hint=_meant(unknown, known),
         )
     return {name: field.read(value.get(name)) for name, field in known.items()}
-
-
-def _shown(text: str) -> str:
-    return ascii(text[:60]) if not text.isprintable() else f"`{text[:60]}`"
 
 
 def _meant(unknown: list[str], fields: Any) -> str:

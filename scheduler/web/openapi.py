@@ -6,14 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
-from typing import Any
 
 from scheduler.core.access import Access
 from scheduler.web.operation import Operation
-from scheduler.web.parameters import Parameter
 from scheduler.web.schemas import COMPONENTS, ref
-
-Schema = dict[str, Any]
+from scheduler.web.values import Schema, Value
 
 _ABOUT = """Runs, jobs and their history. Over TCP without a token only facts are told: what people wrote, printed or
 sent is null there. Instants are RFC 3339 in UTC, durations are in seconds. Answers may have further keys."""
@@ -81,7 +78,7 @@ def _in_path(path: str) -> list[Schema]:
     ]
 
 
-def _given(place: str, parameters: Sequence[Parameter]) -> list[Schema]:
+def _given(place: str, parameters: Sequence[Value]) -> list[Schema]:
     return [
         {"name": one.name, "in": place, "required": False, "description": one.help, "schema": one.schema}
         for one in parameters

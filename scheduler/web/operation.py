@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
-from typing import Any, cast
+from typing import cast
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
@@ -17,9 +17,8 @@ from scheduler.core.errors import InvalidInput
 from scheduler.web.answers import Answer, Problem
 from scheduler.web.facts import facts
 from scheduler.web.fields import Body
-from scheduler.web.parameters import Parameter
+from scheduler.web.values import Schema, Value
 
-Schema = dict[str, Any]
 Endpoint = Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]
 
 _HOW = "`schedctl token create NAME --role {role}` makes one; or use the Unix socket, as schedctl does"
@@ -35,8 +34,8 @@ class Operation:
     endpoint: Endpoint
     access: Access
     answer: Schema
-    query: Sequence[Parameter] = ()
-    headers: Sequence[Parameter] = ()
+    query: Sequence[Value] = ()
+    headers: Sequence[Value] = ()
     body: Body | None = None
     status: int = 200
     repeated: bool = False

@@ -4,43 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from datetime import datetime
 
 from starlette.requests import Request
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.stamp import from_text
+from scheduler.web.values import ASCII, INSTANT, LONGEST, Named, Schema, flag_of, instant_of, number_of
 
-Schema = dict[str, Any]
-
-LONGEST = 2_000
-"""Characters of a text in a query."""
 LONGEST_LIST = 100_000
-ASCII = "^[!-~]([ -~]*[!-~])?$"
-"""Printable ASCII, without blanks at the ends."""
-INSTANT: Schema = {"type": "string", "format": "date-time", "examples": ["2026-03-08T07:00:00Z"]}
-
-
-class Parameter(Protocol):
-    """What the OpenAPI document says about it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def help(self) -> str: ...
-
-    @property
-    def schema(self) -> Schema: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Named):
     """Empty if it is not given. `pattern` tells others what is taken; whoever uses the text checks it."""
 
-    name: str
-    help: str
     pattern: str | None = None
 
     @property
@@ -56,11 +33,9 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Words(Named):
     """All values of a repeatable, comma-separated parameter; `of`: the ones there are, `fold`: in any case."""
 
-    name: str
-    help: str
     of: tuple[str, ...] = ()
     fold: bool = False
 
@@ -83,9 +58,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    name: str
-    help: str
+class Number(Named):
     default: int
     low: int
     high: int
@@ -98,15 +71,12 @@ class Number:
         text = request.query_params.get(self.name)
         if text is None:
             return self.default
-        if not (text.isascii() and text.isdigit() and len(text) <= 18) or not self.low <= int(text) <= self.high:
-            raise InvalidInput(f"`{self.name}` must be a number from {self.low} to {self.high}")
-        return int(text)
+        plain = text.isascii() and text.isdigit() and len(text) <= 18
+        return number_of(int(text) if plain else text, self.name, self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    name: str
-    help: str
+class Flag(Named):
     default: bool = False
 
     @property
@@ -117,17 +87,12 @@ class Flag:
         text = request.query_params.get(self.name)
         if text is None:
             return self.default
-        if text not in ("true", "false"):
-            raise InvalidInput(f"`{self.name}` must be true or false")
-        return text == "true"
+        return flag_of({"true": True, "false": False}.get(text), self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(Named):
     """None if it is not given."""
-
-    name: str
-    help: str
 
     @property
     def schema(self) -> Schema:
@@ -139,11 +104,9 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class Header(Named):
     """A header of at most `limit` printable characters; None if it is not given."""
 
-    name: str
-    help: str
     limit: int = 255
 
     @property
@@ -155,12 +118,3 @@ class Header:
         if text is not None and not (len(text) <= self.limit and re.fullmatch(ASCII, text)):
             raise InvalidInput(f"`{self.name}` must have 1 to {self.limit} printable ASCII characters")
         return text
-
-
-def instant_of(text: str, name: str) -> datetime:
-    """Raises InvalidInput."""
-    try:
-        return from_text(text).astimezone(UTC)
-    except (ValueError, OverflowError):
-        shown = ascii(text[:60]) if not text.isprintable() else f"`{text[:60]}`"
-        raise InvalidInput(f"`{name}` is no instant: {shown}", hint="write 2026-03-08T07:00:00Z") from None

@@ -6,9 +6,7 @@ null.
 
 from __future__ import annotations
 
-from typing import Any
-
-Schema = dict[str, Any]
+from scheduler.web.values import Schema
 
 TEXT: Schema = {"type": ["string", "null"]}
 INSTANT: Schema = {"type": ["string", "null"], "format": "date-time"}
