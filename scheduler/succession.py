@@ -17,8 +17,8 @@ from scheduler.core.ports import Store
 from scheduler.engine.recovery import predecessors
 from scheduler.executors.attempts.outcomes import of_exit
 from scheduler.executors.attempts.records import AttemptRecords
+from scheduler.supervisor.events import Exited
 from scheduler.supervisor.owner import child_exit
-from scheduler.supervisor.spec import Exited
 from scheduler.supervisor.state import StateLock, read_exits
 from scheduler.supervisor.sweep import sweep
 

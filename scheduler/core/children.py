@@ -26,7 +26,8 @@ class ChildUser:
 class ChildSpec:
     """One process to start. `run` is unique among the living ones, `node` the id under which its run was claimed,
     `env` its whole environment, `kill_after` in seconds. `argv[0]` without a slash is looked up in the PATH of `env`.
-    `attempt` counts from 1; 0 is for processes that are no attempt of a run."""
+    `attempt` counts from 1; 0 is for processes that are no attempt of a run. With `leftovers` KEEP what outlives a main
+    process that exits by itself is left alone; a run that is ended is always ended as a whole."""
 
     run: str
     attempt: int

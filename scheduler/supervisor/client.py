@@ -15,13 +15,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from scheduler.core.children import ChildSpec
 from scheduler.core.errors import InvalidInput, StartError, SupervisorAway
 from scheduler.supervisor import linux, processes, wire
+from scheduler.supervisor.events import Event, Exited, SpawnFailed, Started, SupervisorGone
 from scheduler.supervisor.orphans import end_orphans
-from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started, SupervisorGone
 
 _log = logging.getLogger(__name__)
 
@@ -142,8 +144,7 @@ class SupervisorClient:
             "kill_after": spec.kill_after,
             "leftovers": spec.leftovers,
             "user": spec.user and [spec.user.uid, spec.user.gid, list(spec.user.groups)],
-            "limits": spec.limits
-            and {"memory": spec.limits.memory, "tasks": spec.limits.tasks, "nice": spec.limits.nice},
+            "limits": asdict(spec.limits),
             "fds": list(given),
         }
         if not spec.argv or not spec.argv[0]:

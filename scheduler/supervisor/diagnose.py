@@ -10,8 +10,9 @@ import errno
 import os
 import stat
 
+from scheduler.core.children import ChildSpec
+from scheduler.supervisor.events import SpawnFailed
 from scheduler.supervisor.launch import BUSY_FOR
-from scheduler.supervisor.spec import ChildSpec, SpawnFailed
 
 
 def explain(spec: ChildSpec, failure: SpawnFailed) -> str:

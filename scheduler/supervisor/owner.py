@@ -13,12 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from scheduler.core.children import ChildExit, ChildListener, ChildSpec
 from scheduler.core.errors import SupervisorAway
 from scheduler.core.outcome import Span
-from scheduler.supervisor import spec as wire_spec
 from scheduler.supervisor.cgroup import delegated
 from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.diagnose import explain
+from scheduler.supervisor.events import Event, Exited, SpawnFailed, SupervisorGone
 from scheduler.supervisor.orphans import reap_orphans
-from scheduler.supervisor.spec import Event, Exited, SpawnFailed, SupervisorGone
 from scheduler.supervisor.state import StateLock, read_exits
 
 _log = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ WORKER = 0
 
 
 class Owner:
-    """Implements core.children.Children and core.ports.Switch.
+    """Implements core.children.Children and core.execution.Switch.
 
     `on_gone` is called from a thread with the process id of each supervisor that has ended. If that is still the
     present one (`supervisor_pid`), nobody has put another in its place, and the main thread must call `replace`.
@@ -44,7 +43,7 @@ class Owner:
         self._node = node
         self._on_gone = on_gone
         self._guard = threading.Lock()
-        self._listeners: dict[str, tuple[wire_spec.ChildSpec, ChildListener]] = {}
+        self._listeners: dict[str, tuple[ChildSpec, ChildListener]] = {}
         self._client: SupervisorClient | None = None
         self._closing = False
         self.cgroup = delegated()
@@ -98,11 +97,10 @@ class Owner:
         stdin_fd: int | None = None,
         channel_fd: int | None = None,
     ) -> None:
-        asked = _translated(spec)
         with self._guard:
-            self._listeners[spec.run] = (asked, listener)
+            self._listeners[spec.run] = (spec, listener)
         try:
-            self._present().start(asked, output_fd=output_fd, stdin_fd=stdin_fd, channel_fd=channel_fd)
+            self._present().start(spec, output_fd=output_fd, stdin_fd=stdin_fd, channel_fd=channel_fd)
         except BaseException:
             with self._guard:
                 self._listeners.pop(spec.run, None)
@@ -167,7 +165,7 @@ class Owner:
             if started is not None:
                 started[1].exited(child_exit(event))
 
-    def _dismiss(self, run: str, attempt: int) -> tuple[wire_spec.ChildSpec, ChildListener] | None:
+    def _dismiss(self, run: str, attempt: int) -> tuple[ChildSpec, ChildListener] | None:
         """Who waits for that attempt, no longer waiting."""
         with self._guard:
             started = self._listeners.get(run)
@@ -182,26 +180,8 @@ def child_exit(event: Exited) -> ChildExit:
     return ChildExit(event.code, event.signal, event.why, event.left, span)
 
 
-def _tell_failure(spec: wire_spec.ChildSpec, listener: ChildListener, event: SpawnFailed) -> None:
+def _tell_failure(spec: ChildSpec, listener: ChildListener, event: SpawnFailed) -> None:
     try:
         listener.failed(explain(spec, event))
     except Exception:
         _log.exception("telling of %s failed", event)
-
-
-def _translated(spec: ChildSpec) -> wire_spec.ChildSpec:
-    user, limits = spec.user, spec.limits
-    return wire_spec.ChildSpec(
-        run=spec.run,
-        attempt=spec.attempt,
-        node=spec.node,
-        argv=spec.argv,
-        cwd=spec.cwd,
-        env=spec.env,
-        kill_after=spec.kill_after,
-        leftovers="keep" if spec.leftovers == "keep" else "end",
-        user=None if user is None else wire_spec.User(user.uid, user.gid, user.groups),
-        limits=None
-        if (limits.memory, limits.tasks, limits.nice) == (None, None, None)
-        else wire_spec.Limits(limits.memory, limits.tasks, limits.nice),
-    )

@@ -18,9 +18,9 @@ from typing import Any
 
 from scheduler.core.errors import StartError
 from scheduler.supervisor import linux, processes
+from scheduler.supervisor.events import Exited
 from scheduler.supervisor.loop import EXITS_FILE
 from scheduler.supervisor.processes import Process
-from scheduler.supervisor.spec import Exited
 
 _LOCK_FILE = "lock"
 _HOLDER_FILE = "holder.json"

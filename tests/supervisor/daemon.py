@@ -12,10 +12,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from scheduler.core.children import ChildSpec
 from scheduler.core.errors import Unavailable
 from scheduler.supervisor.client import SupervisorClient
+from scheduler.supervisor.events import Event
 from scheduler.supervisor.orphans import reap_orphans
-from scheduler.supervisor.spec import ChildSpec, Event
 from scheduler.supervisor.state import StateLock
 
 _printing = threading.Lock()

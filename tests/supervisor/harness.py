@@ -16,9 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from scheduler.core.children import ChildSpec
 from scheduler.supervisor import processes
 from scheduler.supervisor.client import SupervisorClient
-from scheduler.supervisor.spec import ChildSpec, Event, Exited, SpawnFailed, Started
+from scheduler.supervisor.events import Event, Exited, SpawnFailed, Started
 
 NODE = "node-1"
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from scheduler.core.children import ChildUser as User
 from scheduler.supervisor import processes
 from scheduler.supervisor.diagnose import explain
-from scheduler.supervisor.spec import SpawnFailed, User
+from scheduler.supervisor.events import SpawnFailed
 from tests.supervisor.harness import Harness, wait_until
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from scheduler.core.children import ChildUser as User
 from scheduler.core.errors import InvalidInput
+from scheduler.core.job import Limits
 from scheduler.supervisor import processes
-from scheduler.supervisor.spec import Limits, SpawnFailed, Started, User
+from scheduler.supervisor.events import SpawnFailed, Started
 from tests.supervisor.harness import ENV, Harness, wait_until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NEEDS ROOT: only root may start children as other users")

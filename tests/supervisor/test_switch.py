@@ -15,7 +15,7 @@ import pytest
 from scheduler.core.errors import SupervisorAway
 from scheduler.supervisor import client as client_module
 from scheduler.supervisor import linux, processes
-from scheduler.supervisor.spec import SpawnFailed, SupervisorGone
+from scheduler.supervisor.events import SpawnFailed, SupervisorGone
 from scheduler.supervisor.state import forget_exits, read_exits
 from tests.supervisor.harness import (
     STUBBORN,

@@ -1,48 +1,9 @@
-"""What the daemon asks the supervisor for, and what it hears from it."""
+"""What the daemon hears from the supervisor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Whom a child runs as: resolved ids, because names may need a network."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """`memory`: bytes of address space; `tasks`: processes of the child's user (not enforced for root)."""
-
-    memory: int | None = None
-    tasks: int | None = None
-    nice: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChildSpec:
-    """One attempt to start. `env` is the whole environment; `kill_after` is in seconds.
-
-    `argv[0]` without a slash is looked up in the PATH of `env`. With leftovers "keep" what outlives a main
-    process that exits by itself is left alone; a run that is ended is always ended as a whole.
-    """
-
-    run: str
-    attempt: int
-    node: str
-    argv: tuple[str, ...]
-    cwd: str
-    env: Mapping[str, str]
-    kill_after: float = 30.0
-    leftovers: Literal["end", "keep"] = "end"
-    user: User | None = None
-    limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
