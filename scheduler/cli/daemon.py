@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -54,21 +56,56 @@ class Daemon:
         except (ValueError, RecursionError):
             raise self._foreign() from None
 
+    def stream(
+        self, path: str, headers: Mapping[str, str], *, timeout: float
+    ) -> tuple[http.client.HTTPResponse, socket.socket]:
+        """An answer that goes on, and the socket that it comes through; the caller closes both. `timeout`: seconds for
+        which it may be silent."""
+        with self._reaching(timeout):
+            connection = self._line.connection(timeout)
+            # The connection forgets its socket when the answer ends with it.
+            through = connection.sock
+            try:
+                response = self._ask(connection, "GET", path, None, headers)
+                if response.status >= 400:
+                    raise error_of(response.status, response.read())
+            except BaseException:
+                through.close()
+                connection.close()
+                raise
+            return response, through
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return self._line.place
+
     def _send(
         self, method: str, path: str, body: Any, headers: Mapping[str, str], timeout: float
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        line = self._line
-        connection = line.connection(timeout)
-        try:
-            payload = None if body is None else json.dumps(body).encode()
-            sent = {**line.headers, **headers}
-            if payload is not None:
-                sent["Content-Type"] = "application/json"
-            connection.request(method, line.prefix + path, body=payload, headers=sent)
-            response = connection.getresponse()
-            if not line.is_ours(response.headers):
-                raise self._foreign()
+        with self._reaching(timeout), closing(self._line.connection(timeout)) as connection:
+            response = self._ask(connection, method, path, body, headers)
             return response.status, response.headers, response.read()
+
+    def _ask(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: Any, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        payload = None if body is None else json.dumps(body).encode()
+        sent = {**self._line.headers, **headers}
+        if payload is not None:
+            sent["Content-Type"] = "application/json"
+        connection.request(method, self._line.prefix + path, body=payload, headers=sent)
+        response = connection.getresponse()
+        if not self._line.is_ours(response.headers):
+            raise self._foreign()
+        return response
+
+    @contextmanager
+    def _reaching(self, timeout: float) -> Iterator[None]:
+        """Says what went wrong between here and there."""
+        line = self._line
+        try:
+            yield
         except TimeoutError:
             raise Unavailable(
                 f"the daemon at {line.place} has not answered for {timeout:.0f}s", hint="its log may say why"
@@ -81,8 +118,6 @@ class Daemon:
             ) from None
         except http.client.HTTPException:
             raise self._foreign() from None
-        finally:
-            connection.close()
 
     def _foreign(self) -> Unavailable:
         return Unavailable(

@@ -5,16 +5,21 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from scheduler.cli.daemon import part
+from scheduler.cli.daemon import cleaned, part
 from scheduler.cli.progress import ProgressLine
+from scheduler.cli.stream import RunStream, Said
 from scheduler.cli.surface import Surface
 from scheduler.cli.words import waits
-from scheduler.core.errors import Unavailable
+from scheduler.core.errors import SchedulerError, Unavailable
 
 PATIENCE = 60.0
 """Seconds for which a daemon may be away, as in a restart, before following gives up."""
 PAUSE = 0.3
-"""Seconds between two looks at a run that prints nothing."""
+"""Seconds between two looks at a run whose stream cannot be had, and between two at its clock."""
+OPENS = 5.0
+"""Seconds within which a stream says its first word; a proxy that collects what passes lets none through."""
+AGAIN = 30.0
+"""Seconds after which a stream that could not be had is tried again."""
 FINAL = frozenset({"COMPLETED", "FAILED", "CANCELED", "SKIPPED"})
 
 
@@ -32,8 +37,10 @@ def follow(
 ) -> dict[str, Any]:
     """Copies what the run prints to stdout until its status is final, through all attempts; the run as it is then.
 
-    With `attempt`: until that one is over. `deadline`: monotonic seconds, WaitedTooLong after it. `tail`: only so many
-    lines of what it has printed so far. On a terminal a line at the bottom says how far the run is."""
+    It comes through the run's stream, which is gone on with where it broke off; where none can be had the run is looked
+    at again and again. With `attempt`: until that one is over. `deadline`: monotonic seconds, WaitedTooLong after it.
+    `tail`: only so many lines of what it has printed so far. On a terminal a line at the bottom says how far the run
+    is."""
     watched = _Watched(surface, run, attempt, tail)
     try:
         while True:
@@ -52,9 +59,9 @@ def follow(
                 raise WaitedTooLong
             watched.draw()
             if not printed:
-                time.sleep(PAUSE)
+                watched.listen(deadline)
     finally:
-        watched.progress.clear()
+        watched.close()
 
 
 def last_lines(text: bytes, count: int | None) -> bytes:
@@ -86,6 +93,11 @@ class _Watched:
         self._offset = 0
         self._told = ""
         self._away_since: float | None = None
+        self._stream: RunStream | None = None
+        self._without_stream_until = 0.0
+        self._heard = 0, 0
+        """Up to where the stream has told the output: attempt and offset."""
+        self._seen: dict[str, Any] | None = None
         self.attempt = attempt or 0
         self.attempt_over = False
         self.last = b""
@@ -101,6 +113,71 @@ class _Watched:
         if self.last in (b"", b"\n"):
             self.progress.draw()
 
+    def listen(self, deadline: float | None) -> None:
+        """Writes what the stream brings until it says that the run has changed, or until the deadline. Without a
+        stream it is a pause."""
+        stream = self._listening()
+        while stream is not None:
+            if deadline is not None and time.monotonic() >= deadline:
+                return
+            try:
+                said = stream.next(PAUSE)
+            except Unavailable as error:
+                self._hang_up()
+                self._bear(error)
+                return
+            if said is not None and not self._hear(said):
+                return
+            if said is None and self._seen is not None:
+                self.tell(self._seen)
+            self.draw()
+        time.sleep(PAUSE)
+
+    def _hear(self, said: Said) -> bool:
+        """Whether to go on listening: what was printed could be written, and nothing else has changed."""
+        if said.name == "run":
+            # What waits is told when it still waits at the next look.
+            self._seen = self.progress.run = cleaned(said.data)
+            return False
+        if said.name != "log":
+            return said.name != "end"
+        attempt, end, text = said.data["attempt"], said.data["offset"], said.data["text"]
+        (of, begin), self._heard = self._heard, (attempt, end)
+        if attempt == self.attempt and end <= self._offset:
+            return True  # The log was faster.
+        body = text.encode()
+        whole = "\ufffd" not in text and len(body) == end - begin
+        if not whole or not begin <= self._offset or not of == attempt == self.attempt:
+            return False  # Bytes that are no text, or lines that were left out: the log has them as they are.
+        body, self._offset = body[self._offset - begin :], end
+        self._write(body)
+        return True
+
+    def _listening(self) -> RunStream | None:
+        """The stream, opened if need be; None if there is none to be had, which is said."""
+        if self._stream is not None or time.monotonic() < self._without_stream_until:
+            return self._stream
+        last = f"{self.attempt}.{self._offset}" if self.attempt else ""
+        try:
+            stream = self._stream = RunStream(self._surface.daemon, f"{self._path}/stream", last)
+            self._heard = self.attempt, self._offset
+            if stream.next(OPENS) is None:
+                raise Unavailable("nothing comes through the stream")
+        except SchedulerError as error:
+            self._hang_up()
+            self._without_stream_until = time.monotonic() + AGAIN
+            self._say(f"schedctl: {error.reason}; looking every {PAUSE:g}s instead")
+        return self._stream
+
+    def _hang_up(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        self._stream = self._seen = self.progress.run = None
+
+    def close(self) -> None:
+        self.progress.clear()
+        self._hang_up()
+
     def copy(self) -> bool:
         """Writes what came since the last time; whether there was anything."""
         query = {"attempt": self.attempt, "offset": self._offset} if self.attempt else {}
@@ -115,10 +192,15 @@ class _Watched:
         self.attempt_over = headers["Schedctl-Complete"] == "true"
         if body:
             body, self._tail = last_lines(body, self._tail), None
-            self.progress.clear()
-            self._surface.raw(body)
-            self.last = body[-1:]
+            self._write(body)
         return bool(body)
+
+    def _write(self, body: bytes) -> None:
+        if not body:
+            return
+        self.progress.clear()
+        self._surface.raw(body)
+        self.last = body[-1:]
 
     def look(self, wait: int | None = None) -> dict[str, Any]:
         """The run as it is now; `wait`: after so many seconds, or as soon as it is over."""

@@ -36,6 +36,8 @@ class ProgressLine:
         self._looked_at = 0.0
         self._usual: float | None = None
         self._asked = False
+        self.run: Shown | None = None
+        """What whoever draws knows of the run; then nobody is asked."""
 
     def draw(self) -> None:
         """Draws what it knows; looks at the run every EVERY seconds. A daemon that does not answer changes nothing."""
@@ -50,7 +52,7 @@ class ProgressLine:
 
     def _look(self) -> None:
         try:
-            run = self._surface.daemon.get(f"/v1/runs/{self._run}")
+            run = self.run or self._surface.daemon.get(f"/v1/runs/{self._run}")
             usual = self._usually(run["job"])
         except SchedulerError:
             return
