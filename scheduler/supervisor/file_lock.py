@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from pathlib import Path
 
 from scheduler.core.errors import StartError
 from scheduler.supervisor import processes
-from scheduler.supervisor.state import open_lock_file
+from scheduler.supervisor.state import open_lock_file, try_lock
 
 _PATIENCE = 15.0  # seconds for the supervisor of a daemon that is gone to end what it owns
 _ROUND = 0.05
@@ -43,12 +42,7 @@ class FileLock:
 
 def _take(fd: int, file: Path, patience: float) -> None:
     until = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            pass
+    while not try_lock(fd):
         text = os.pread(fd, 32, 0)
         holder = processes.read(int(text)) if text.isdigit() else None
         if (holder is not None and not holder.dead) or time.monotonic() >= until:

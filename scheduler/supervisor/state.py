@@ -99,6 +99,15 @@ def open_lock_file(path: Path) -> int:
         ) from None
 
 
+def try_lock(fd: int) -> bool:
+    """Whether this file is locked now, by this process."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def read_exits(directory: Path) -> list[Exited]:
     """The exits that former supervisors could not report; a line that was cut short is passed over."""
     try:
@@ -124,12 +133,7 @@ def forget_exits(directory: Path) -> None:
 def _take(fd: int, directory: Path, patience: float, say: Callable[[str], None]) -> None:
     until = time.monotonic() + patience
     said: set[int] = set()
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            pass
+    while not try_lock(fd):
         holders = _living_holders(directory)
         daemon = holders.get("daemon")
         if daemon and daemon.pid not in said and daemon.state not in "Tt":
