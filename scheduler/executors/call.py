@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 from scheduler.core.counted import counted
@@ -13,7 +12,7 @@ from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.executors.attempts.environment import base_environment
 from scheduler.executors.context import Context
-from scheduler.executors.workers.answers import without_message
+from scheduler.executors.workers.answers import as_kept, without_message
 from scheduler.executors.workers.pool import Pool
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task
@@ -55,11 +54,7 @@ class CallExecutor:
 
         def conclude(answer: Answer, reported: Json) -> None:
             outcome = _outcome(answer, launch, reported)
-            if isinstance(outcome, Failed):
-                outcome = replace(outcome, error=record.masked(outcome.error), span=answer.span)
-            elif isinstance(outcome, Succeeded):
-                outcome = replace(outcome, result=record.masks.value(outcome.result), span=answer.span)
-            done(outcome)
+            done(as_kept(outcome, answer, record))
 
         cwd = os.path.join(self._context.workdir, child.workdir or "")
         place = Place(cwd, launch.environment.get("PYTHONPATH", ""), child.limits)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
@@ -18,7 +17,7 @@ from scheduler.executors.attempts.environment import base_environment
 from scheduler.executors.attempts.secrets import read_secret
 from scheduler.executors.attempts.values import to_json
 from scheduler.executors.context import Context
-from scheduler.executors.workers.answers import NO_WORKER_WAIT, without_message
+from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_message
 from scheduler.executors.workers.pool import Pool
 from scheduler.executors.workers.retry_after import http_date, wait
 from scheduler.executors.workers.wire import Message
@@ -70,11 +69,7 @@ class HttpExecutor:
                 outcome = without_message(answer, launch.job)
             else:
                 outcome = outcome_of(answer.message, launch.job.action.options, datetime.now(UTC))
-            if isinstance(outcome, Failed):
-                outcome = replace(outcome, error=record.masked(outcome.error), span=answer.span)
-            elif isinstance(outcome, Succeeded):
-                outcome = replace(outcome, result=record.masks.value(outcome.result), span=answer.span)
-            done(outcome)
+            done(as_kept(outcome, answer, record))
 
         kill_after = launch.job.kill_after.total_seconds()
         place = Place(self._context.workdir)

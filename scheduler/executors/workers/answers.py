@@ -1,4 +1,4 @@
-"""What it means for an attempt that its worker gave no answer."""
+"""What an answer of a worker, or that there is none, means for the attempt."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from datetime import timedelta
 
 from scheduler.core.job import Job
 from scheduler.core.model import FailReason
-from scheduler.core.outcome import Failed, Outcome, Snoozed
+from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.executors.attempts.outcomes import of_ending, signal_words
+from scheduler.executors.attempts.records import AttemptRecord
 from scheduler.executors.workers.worker import Answer
 
 NO_WORKER_WAIT = timedelta(seconds=5)
@@ -18,6 +19,15 @@ NO_WORKER_WAIT = timedelta(seconds=5)
 def without_message(answer: Answer, job: Job) -> Outcome:
     """The outcome of an answer whose `message` is None."""
     return replace(_without_message(answer, job), span=answer.span)
+
+
+def as_kept(outcome: Outcome, answer: Answer, record: AttemptRecord) -> Outcome:
+    """The outcome of this answer without the secrets of its attempt, and with the time that the worker took."""
+    if isinstance(outcome, Failed):
+        return replace(outcome, error=record.masked(outcome.error), span=answer.span)
+    if isinstance(outcome, Succeeded):
+        return replace(outcome, result=record.masks.value(outcome.result), span=answer.span)
+    return outcome
 
 
 def _without_message(answer: Answer, job: Job) -> Outcome:
