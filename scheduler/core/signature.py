@@ -47,9 +47,9 @@ class Refusal(StrEnum):
 class Headers:
     """A request's header fields in their order: names in lower case, values without blanks around them. Each character
     is one byte as it came (Latin-1), so that nothing is lost and nothing raises; a text that somebody typed stands for
-    its UTF-8."""
+    its UTF-8. The repr shows none: a provider may send the secret itself."""
 
-    fields: tuple[tuple[str, str], ...] = ()
+    fields: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @staticmethod
     def of(fields: Iterable[tuple[str | bytes, str | bytes]]) -> Headers:
@@ -122,8 +122,8 @@ class Signed:
     """What makes a request authentic: header fields to add, the body to send (most schemes leave it as it is), and what
     to append to the query."""
 
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
     query: str = ""
 
 

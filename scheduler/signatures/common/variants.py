@@ -49,13 +49,14 @@ def _rewritten(body: bytes) -> Iterator[tuple[str, bytes]]:
             for letters, ascii_only in (("", False), (", other letters than ASCII escaped", True)):
                 text = json.dumps(document, ensure_ascii=ascii_only, **options)
                 yield f"as {what} JSON{letters}", text.encode("utf-8", "surrogatepass")
-                if ascii_only:
-                    upper = re.sub(r"\\u[0-9a-f]{4}", lambda one: "\\u" + one[0][2:].upper(), text)
-                    yield f"as {what} JSON{letters} in capitals", upper.encode("ascii")
+                # As GitHub writes them.
+                upper = _ESCAPE.sub(lambda one: f"\\u{one[1].upper()}", text)
+                yield f"as {what} JSON{letters}, escapes in capitals", upper.encode("utf-8", "surrogatepass")
     except (ValueError, RecursionError):
         return
 
 
+_ESCAPE = re.compile(r"(?<!\\)\\u([0-9a-f]{4})")
 _COMPACT = (",", ":")
 _FORMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("compact", {"separators": _COMPACT}),
