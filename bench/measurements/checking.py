@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bench.measurement import Bar, Figures, Row
 from bench.session import Session
 from bench.tools.daemon import SCHEDCTL
-from bench.tools.jobs_file import far, job, jobs_file
+from bench.tools.jobs_file import far_jobs, jobs_file
 from bench.tools.percentiles import percentile
 
 ORDER = 9
@@ -24,7 +24,7 @@ def run(session: Session) -> Iterator[Row]:
 def measure(session: Session, count: int) -> Figures:
     """The median of three."""
     folder = session.folder()
-    jobs = (job(f"job-{number:05}", schedule=far(number), command=["/bin/true"]) for number in range(count))
+    jobs = far_jobs(count)
     file = folder / "jobs.yaml"
     file.write_text(jobs_file(jobs))
     taken = []

@@ -9,11 +9,10 @@ from contextlib import closing
 
 from bench.measurement import Bar, Figures, Row
 from bench.measurements.accepting import BATCH
-from bench.measurements.on_request import NOOP
+from bench.measurements.on_request import calling
 from bench.peers.trial import queue
 from bench.session import DATABASES, Session, product
 from bench.tools import stamps
-from bench.tools.jobs_file import job, jobs_file
 from bench.tools.ledger import Ledger
 from bench.tools.load import hammer, request
 from bench.tools.waiting import until
@@ -33,12 +32,7 @@ def run(session: Session) -> Iterator[Row]:
 
 def measure(session: Session, count: int, database: str) -> Figures:
     """`executed/s` from the first start to the last, as for the peers; `with settling/s` until every run is settled."""
-    text = jobs_file([job("asked", call="noop:stamped", workdir="work")])
-    with session.daemon(text, database, start=False) as daemon:
-        work = daemon.folder / "work"
-        work.mkdir()
-        (work / "noop.py").write_text(NOOP.format(file=daemon.folder / "started.call"))
-        daemon.start()
+    with calling(session, database) as daemon:
         daemon.must("POST", "/v1/jobs/asked/pause", {"reason": "first they are enqueued"})
         size = min(BATCH, count)
         body = json.dumps({"runs": [{"payload": {"order": number}} for number in range(size)]}).encode()

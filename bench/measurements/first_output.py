@@ -12,7 +12,7 @@ from bench.peers.install import HOME, installed
 from bench.peers.peer import NotMeasured
 from bench.session import Session
 from bench.tools.daemon import SCHEDCTL
-from bench.tools.jobs_file import far, job, jobs_file
+from bench.tools.jobs_file import far_jobs, jobs_file
 from bench.tools.percentiles import percentile
 
 ORDER = 13
@@ -30,7 +30,7 @@ def run(session: Session) -> Iterator[Row]:
 
 
 def measure(session: Session, rounds: int) -> Figures:
-    jobs = (job(f"job-{number}", schedule=far(number), command=["/bin/true"]) for number in range(20))
+    jobs = far_jobs(20)
     with session.daemon(jobs_file(jobs)) as daemon:
         return {
             f"{words[-1]} ms": first_byte([str(SCHEDCTL), *words], daemon.environment(), rounds)

@@ -9,7 +9,7 @@ from bench.measurement import Bar, Figures, Row
 from bench.measurements import checking, due_durable, history, starting
 from bench.measurements.idle import idle_figures
 from bench.session import Session
-from bench.tools.jobs_file import far, job, jobs_file
+from bench.tools.jobs_file import far_jobs, jobs_file
 from bench.tools.processes import cost
 
 ORDER = 15
@@ -27,7 +27,7 @@ def run(session: Session) -> Iterator[Row]:
 def of_jobs(session: Session, count: int) -> Figures:
     figures = {f"check {name}": value for name, value in checking.measure(session, count).items()}
     figures |= starting.measure(session, count, "SQLite")
-    jobs = (job(f"job-{number:05}", schedule=far(number), command=["/bin/true"]) for number in range(count))
+    jobs = far_jobs(count)
     with session.daemon(jobs_file(jobs)) as daemon:
         time.sleep(session.size(10, 1))
         before, begun = cost(daemon.pids()), time.monotonic()

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from bench.measurement import Bar, Figures, Row
 from bench.peers.trial import trial
 from bench.session import DATABASES, Session, product
-from bench.tools.jobs_file import far, job, jobs_file
+from bench.tools.jobs_file import far_jobs, jobs_file
 from bench.tools.processes import Cost, Others, cost
 
 ORDER = 7
@@ -41,7 +41,7 @@ def run(session: Session) -> Iterator[Row]:
 
 
 def _start_all(session: Session, stack: ExitStack, count: int) -> Iterator[Row | tuple[str, Callable[[], list[int]]]]:
-    text = jobs_file(job(f"job-{number:05}", schedule=far(number), command=["/bin/true"]) for number in range(count))
+    text = jobs_file(far_jobs(count))
     for database in DATABASES:
         try:
             daemon = stack.enter_context(session.daemon(text, database))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bench.measurement import Bar, Figures, Row
 from bench.session import DATABASES, Session, product
-from bench.tools.jobs_file import far, job, jobs_file
+from bench.tools.jobs_file import far_jobs, jobs_file
 from bench.tools.percentiles import percentile
 
 ORDER = 12
@@ -23,7 +23,7 @@ def run(session: Session) -> Iterator[Row]:
 def measure(session: Session, database: str) -> Figures:
     """Medians, in a pipe."""
     count = session.size(5000, 50)
-    jobs = (job(f"job-{number:05}", schedule=far(number), command=["/bin/true"]) for number in range(count))
+    jobs = far_jobs(count)
     with session.daemon(jobs_file(jobs), database) as daemon:
         figures = {}
         for name, words in (

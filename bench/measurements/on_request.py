@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 from bench.measurement import Bar, Figures, Row
 from bench.peers.trial import latency
@@ -50,23 +50,29 @@ def measure(session: Session, count: int, database: str) -> Figures:
 
 def measure_call(session: Session, count: int, database: str) -> Figures:
     """A warm worker, as the peers have."""
+    with calling(session, database) as daemon:
+        return probe(daemon, count, lambda: stamps.read(daemon.folder, "started"))
+
+
+@contextmanager
+def calling(session: Session, database: str) -> Iterator[Daemon]:
+    """A daemon whose job `asked` calls a function that does nothing but stamp its start."""
     text = jobs_file([job("asked", call="noop:stamped", workdir="work")])
     with session.daemon(text, database, start=False) as daemon:
         work = daemon.folder / "work"
         work.mkdir()
-        (work / "noop.py").write_text(NOOP.format(file=daemon.folder / "started.call"))
+        (work / "noop.py").write_text(_NOOP.format(file=daemon.folder / "started.call"))
         daemon.start()
-        return probe(daemon, count, lambda: stamps.read(daemon.folder, "started"))
+        yield daemon
 
 
-NOOP = """import os, time
+_NOOP = """import os, time
 _file = os.open('{file}', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
 
 def stamped(payload):
     os.write(_file, b"%.6f\\n" % time.time())
 """
-"""A function that does nothing but stamp its start."""
 
 
 def probe(daemon: Daemon, count: int, started: object) -> Figures:

@@ -10,7 +10,7 @@ from bench.measurement import Bar, Figures, Row
 from bench.peers.trial import Trial, trial
 from bench.session import DATABASES, Session, product
 from bench.tools.daemon import Daemon
-from bench.tools.jobs_file import EVERY_SECOND, far, job, jobs_file
+from bench.tools.jobs_file import EVERY_SECOND, far_jobs, job, jobs_file
 from bench.tools.ledger import Ledger
 from bench.tools.percentiles import percentile
 from bench.tools.waiting import until
@@ -33,8 +33,7 @@ def run(session: Session) -> Iterator[Row]:
 
 def measure(session: Session, count: int, database: str) -> Figures:
     """First on an empty database; then again after kill -9, with the same jobs (median of three)."""
-    jobs = [job("probe", schedule=EVERY_SECOND, command=["/bin/true"])]
-    jobs += [job(f"job-{number:05}", schedule=far(number), command=["/bin/true"]) for number in range(count)]
+    jobs = [job("probe", schedule=EVERY_SECOND, command=["/bin/true"]), *far_jobs(count)]
     with session.daemon(jobs_file(jobs), database, start=False) as daemon:
         first = until_planned(daemon)
         again = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 def job(name: str, **keys: object) -> str:
@@ -27,6 +27,11 @@ def at(instant: float) -> str:
 def far(number: int) -> str:
     """A minute of an hour that is at least one hour away."""
     return f"{number % 60} {(time.gmtime().tm_hour + 2) % 24} * * *"
+
+
+def far_jobs(count: int) -> Iterator[str]:
+    """`job-00000` and so on, which have nothing to do for an hour."""
+    return (job(f"job-{number:05}", schedule=far(number), command=["/bin/true"]) for number in range(count))
 
 
 EVERY_SECOND = "* * * * * *"
