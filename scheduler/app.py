@@ -31,6 +31,7 @@ from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
 from scheduler.engine.loop import Loop
+from scheduler.engine.outages import Outages
 from scheduler.engine.planner import Planner
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
@@ -186,12 +187,13 @@ class App:
         if self.settings.watch:
             watch = Watch(self.file.fingerprint, lambda: self.reloader.reload(author="file watch"))
             ticks["watch"] = watch.tick
-        loops = {name: Loop(name, tick, self.store.now) for name, tick in ticks.items()}
+        outages = Outages()
+        loops = {name: Loop(name, tick, self.store.now, outages=outages) for name, tick in ticks.items()}
         # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
-        loops["beats"] = Loop("beats", self._beats.tick, self.store.now, first=self._beats.listen)
-        loops["worker"] = Loop("worker", self.worker.tick, self.store.now, first=self.worker.end_late)
-        loops["children"] = Loop("children", self._mind_children, self.clock.now)
-        loops["disk"] = Loop("disk", self._disk.tick, self.clock.now)
+        loops["beats"] = Loop("beats", self._beats.tick, self.store.now, first=self._beats.listen, outages=outages)
+        loops["worker"] = Loop("worker", self.worker.tick, self.store.now, first=self.worker.end_late, outages=outages)
+        loops["children"] = Loop("children", self._mind_children, self.clock.now, outages=outages)
+        loops["disk"] = Loop("disk", self._disk.tick, self.clock.now, outages=outages)
         return loops
 
     def _watched(self) -> Watched:

@@ -24,6 +24,9 @@ from scheduler.supervisor.state import StateLock, forget_exits
 
 log = structlog.get_logger("daemon")
 
+UNWRITTEN = 74
+"""The exit status of a daemon that could not write how its runs ended, or that it left (EX_IOERR of sysexits.h)."""
+
 
 class Life:
     """Of one daemon. `run` returns its exit status; StartError and InvalidInput come out of it before anything
@@ -39,7 +42,8 @@ class Life:
             self._run(self._app)
         except ToldToStop:
             log.info("stopped", detail="before the daemon had started")
-        return 0
+            return 0
+        return 0 if self._app.drain.unwritten is None else UNWRITTEN
 
     def _run(self, app: App) -> None:
         settings, stage, until_done = self._settings, app.service.stage, app.patience.until_done

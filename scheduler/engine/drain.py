@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import structlog
 
+from scheduler.core.counted import counted
 from scheduler.core.durations import format_duration
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus, Clock
 from scheduler.core.ids import short
+from scheduler.core.model import Run
 from scheduler.core.ports import Store
 from scheduler.engine.worker import Worker
 
@@ -19,9 +21,13 @@ log = structlog.get_logger("engine")
 ENDING = timedelta(minutes=2)
 """How long runs that were told to end may still take, besides their own `kill_after`, before the daemon goes anyway."""
 
+SETTLING = 10.0
+"""Seconds for which a node that runs nothing any more waits for the database to take what its runs came to."""
+
 
 class Drain:
-    """Asked for by `begin`; a second `begin` ends the wait. `over` is true when nothing is held any more."""
+    """Asked for by `begin`; a second `begin` ends the wait. `over` is true when nothing is held any more, or when all
+    that is left is to write and nothing takes it."""
 
     def __init__(
         self, store: Store, worker: Worker, bus: Bus, clock: Clock, node: Callable[[], str], timeout: timedelta
@@ -36,6 +42,10 @@ class Drain:
         self.since: datetime | None = None
         """When it began, by this machine's clock."""
         self._ended_at: float | None = None
+        self._left = 0
+        self._quiet_since = 0.0
+        self.unwritten: str | None = None
+        """What could not be written when this node left; None if everything was."""
 
     @property
     def begun(self) -> bool:
@@ -74,6 +84,8 @@ class Drain:
         if self._worker.idle:
             return True
         now = self._clock.monotonic()
+        if self._nothing_is_written(now):
+            return True
         if self._ended_at is None and now >= self._until:
             held = self._worker.live()
             log.warning("drain_ends_runs", runs=[f"{run.job} ({short(run.id)})" for run in held])
@@ -81,16 +93,43 @@ class Drain:
             self._ended_at = now
         return self._ended_at is not None and now - self._ended_at > ENDING.total_seconds()
 
+    def _nothing_is_written(self, now: float) -> bool:
+        """Nothing runs any more, and for SETTLING seconds nothing of what is left to write could be written."""
+        left = len(self._worker.live())
+        if not self._worker.over or left != self._left:
+            self._left, self._quiet_since = left, now
+        return now - self._quiet_since >= SETTLING
+
     def finish(self) -> None:
         """What was still held is closed by whoever comes next."""
-        self._mark("stopped")
-        log.info("drain_finished")
+        why = self._mark("stopped")
+        held = self._worker.live()
+        if why is None and not held:
+            log.info("drain_finished")
+        else:
+            self._leave_unwritten(held, why)
         self._bus.publish("node.stopped", node=self._node())
 
-    def _mark(self, state: str) -> None:
+    def _leave_unwritten(self, held: Sequence[Run], why: str | None) -> None:
+        """Ends with a line that says what the ledger does not have."""
+        lost = [f"{run.job} ({short(run.id)})" for run in held]
+        parts = ([f"how {counted(len(lost), 'run')} ended"] if lost else []) + ([] if why is None else ["that it left"])
+        self.unwritten = " and ".join(parts)
+        log.error(
+            "drain_unwritten",
+            not_written=self.unwritten,
+            runs=lost,
+            reason=why,
+            remedy="the next daemon on this state directory and database settles what is left",
+        )
+
+    def _mark(self, state: str) -> str | None:
+        """Why it could not be written, if it could not."""
         try:
             now = self._store.now()
             with self._store.begin() as tx:
                 tx.nodes.mark(self._node(), state, now)
         except Unavailable as error:
             log.warning("node_not_marked", state=state, reason=str(error))
+            return error.reason
+        return None

@@ -95,7 +95,18 @@ class Held:
             return list(self._lives.values())
 
     @property
+    def count(self) -> int:
+        """Live attempts, those included that are over and not yet settled."""
+        return len(self._lives)
+
+    @property
     def empty(self) -> bool:
         """Nothing is held, and nothing is about to be."""
         with self._lock:
             return not self._lives and not self._reserved
+
+    @property
+    def over(self) -> bool:
+        """All that is held has ended; what is left is to write that down."""
+        with self._lock:
+            return not self._reserved and all(live.outcome is not None for live in self._lives.values())

@@ -10,6 +10,7 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.errors import Unavailable
+from scheduler.engine.outages import Outages
 from scheduler.engine.turns import Obstacle
 
 log = structlog.get_logger("engine")
@@ -20,6 +21,7 @@ class Loop:
 
     An exception ends the tick, not the loop: it is logged, counted in `errors`, and the next request tries again.
     `now` may need the database; `first` is done before it is asked, also while the database is away.
+    What is unavailable is told by `outages`, which the loops of a daemon share.
     `turned_at` is the monotonic time at which a tick last ended well, `returned_at` when one last ended at all.
     """
 
@@ -29,11 +31,13 @@ class Loop:
         tick: Callable[[datetime], int],
         now: Callable[[], datetime],
         first: Callable[[], object] = lambda: None,
+        outages: Outages | None = None,
     ) -> None:
         self.name = name
         self._tick = tick
         self._now = now
         self._first = first
+        self._outages = outages or Outages()
         self._guard = threading.Lock()
         self._requested = threading.Event()
         self._closed = False
@@ -84,8 +88,8 @@ class Loop:
             self.errors += 1
             self.failing = False
             self._meet(error.reason)
-            self._complain(str(error))
-            self.waits_for = error.about
+            self.ailing, self.waits_for = str(error), error.about
+            self._outages.meet(self.name, error.about, str(error))
         except Exception:
             self.errors += 1
             self.failing = True
@@ -95,9 +99,8 @@ class Loop:
             self.turned_at = time.monotonic()
             self.failing = False
             self.obstacle = None
-            if self.ailing is not None:
-                log.info("loop_recovered", loop=self.name)
-                self.ailing = self.waits_for = None
+            self.ailing = self.waits_for = None
+            self._outages.turned()
         self.thread = None
         self.returned_at = time.monotonic()
         self.last_seconds = self.returned_at - begun
@@ -105,9 +108,3 @@ class Loop:
     def _meet(self, reason: str) -> None:
         """The first reason counts: what follows may only follow from it."""
         self.obstacle = self.obstacle or Obstacle(reason, time.monotonic())
-
-    def _complain(self, reason: str) -> None:
-        """An outage is said once, not every second."""
-        if reason != self.ailing:
-            log.warning("loop_waits", loop=self.name, reason=reason)
-            self.ailing = reason

@@ -87,6 +87,11 @@ class Worker:
         """Holds nothing, and no claim is under way."""
         return self._held.empty
 
+    @property
+    def over(self) -> bool:
+        """Nothing runs any more of what it holds."""
+        return self._held.over
+
     def end_all(self, why: str) -> None:
         for one in self._held.lives():
             self._end(one, why)

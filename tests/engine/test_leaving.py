@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from scheduler.core.commands import IfBusy
 from scheduler.core.errors import Unavailable
 from scheduler.core.model import FailReason, Status
 from scheduler.core.outcome import Failed, GivenBack, Outcome, Span, Succeeded
+from scheduler.engine.drain import SETTLING
 from scheduler.engine.orphans import close_orphans
 from scheduler.engine.recovery import predecessors, recover
 from scheduler.store.store import SqlStore
@@ -37,6 +40,61 @@ def test_a_draining_node_plans_and_claims_nothing_and_waits_for_what_it_holds(st
     assert node_state(rig) == "stopped"
     assert rig.statuses() == ["COMPLETED", "PENDING"]
     assert rig.named("node.stopped")
+
+
+def test_a_node_that_cannot_write_what_its_runs_came_to_leaves_soon_and_says_so(
+    store: SqlStore, logs: list[dict[str, Any]]
+) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "b": {}}))
+    rig.tick(minutes=1)
+    rig.store.away = True
+    rig.drain.begin()
+    rig.turn(minutes=4)
+    assert not rig.drain.over(), "what runs is waited for"
+    rig.executor.finish_all()
+    assert not rig.drain.over()
+    rig.turn(seconds=SETTLING - 1)
+    assert not rig.drain.over()
+    rig.turn(seconds=1)
+    assert rig.drain.over()
+    rig.drain.finish()
+    (told,) = [entry for entry in logs if entry["event"] == "drain_unwritten"]
+    assert (told["not_written"], told["reason"]) == ("how 1 run ended and that it left", "the database is away")
+    assert len(told["runs"]) == 1
+    assert rig.drain.unwritten == told["not_written"]
+
+
+def test_a_database_that_comes_back_in_time_has_everything(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.store.away = True
+    rig.drain.begin()
+    rig.executor.finish_all()
+    rig.turn(seconds=SETTLING - 1)
+    assert not rig.drain.over()
+    rig.store.away = False
+    rig.worker.tick(rig.store.now())
+    assert rig.drain.over()
+    rig.drain.finish()
+    assert (rig.drain.unwritten, rig.statuses()) == (None, ["COMPLETED"])
+
+
+def test_who_writes_on_is_waited_for(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {"overlap": "allow"}}))
+    for _ in range(3):
+        rig.desk.run_now("a", author="me", if_busy=IfBusy.QUEUE)
+    rig.tick()
+    rig.drain.begin()
+    held = rig.worker.live()
+    rig.executor.finish(held[0].id)
+    rig.worker.tick(rig.store.now())
+    rig.executor.finish_all()
+    assert not rig.drain.over()
+    rig.turn(seconds=SETTLING - 1)
+    assert not rig.drain.over()
+    rig.worker._held.drop([one for one in rig.worker._held.lives() if one.run.id == held[1].id])
+    rig.turn(seconds=SETTLING - 1)
+    assert not rig.drain.over(), "one was settled meanwhile"
 
 
 def test_after_the_wait_the_rest_is_ended_and_not_counted_as_lost(store: SqlStore) -> None:

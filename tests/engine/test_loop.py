@@ -8,6 +8,7 @@ from datetime import datetime
 
 from scheduler.core.errors import Unavailable
 from scheduler.engine.loop import Loop
+from scheduler.engine.outages import QUIET, Outages
 from tests.engine.doubles import START
 
 PATIENCE = 20.0
@@ -120,6 +121,36 @@ def test_an_outage_is_said_once(logs: list[dict[str, object]]) -> None:
     for _ in range(5):
         turned.run()
     assert [entry["event"] for entry in logs] == ["loop_waits"]
+
+
+def test_an_outage_is_said_once_by_all_loops_however_often_some_turn_well(logs: list[dict[str, object]]) -> None:
+    """Loops that need what is away only now and then turn well in between."""
+    clock, away = [0.0], [True]
+    outages = Outages(lambda: clock[0])
+
+    def seldom(now: datetime) -> int:
+        if away[0] and clock[0] % 10 == 0:
+            raise Unavailable("away")
+        return 0
+
+    def often(now: datetime) -> int:
+        if away[0]:
+            raise Unavailable("away" if clock[0] < 20 else "refused")
+        return 0
+
+    loops = [Loop(name, tick, lambda: START, outages=outages) for name, tick in (("a", seldom), ("b", often))]
+    for second in range(100):
+        clock[0], away[0] = second, second < 60
+        for one in loops:
+            one.run()
+    assert [(entry["event"], entry.get("reason")) for entry in logs] == [
+        ("loop_waits", "away"),
+        ("loop_waits", "refused"),
+        ("loop_recovered", None),
+    ]
+    away[0], clock[0] = True, 100 + QUIET
+    loops[1].run()
+    assert logs[-1]["event"] == "loop_waits", "another outage is news"
 
 
 def test_what_comes_first_needs_no_database() -> None:

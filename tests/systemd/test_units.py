@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.daemon import EX_CONFIG
+from scheduler.life import UNWRITTEN
 from scheduler.service import SHORTEST_HANG
 from scheduler.settings import SETTINGS
 
@@ -126,7 +127,7 @@ def test_what_the_daemon_relies_on(unit: str) -> None:
     found = dict(settings(unit))
     assert (found["Type"], found["NotifyAccess"]) == ("notify", "main")
     assert found["KillMode"] == "mixed"
-    assert found["RestartPreventExitStatus"] == str(EX_CONFIG)
+    assert found["RestartPreventExitStatus"] == f"{UNWRITTEN} {EX_CONFIG}"
     assert found["OOMPolicy"] == "continue"
     assert found["Delegate"] == "yes"
     assert found["ExecReload"].split()[1:] == ["reload"]
