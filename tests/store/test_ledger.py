@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from scheduler.core.model import Cause, Output, Skip, SkipReason, Status
+from scheduler.core.model import Cause, NewRun, Output, Skip, SkipReason, Status
 from scheduler.store.store import SqlStore
 from tests.store.world import (
     DAY,
@@ -127,6 +127,16 @@ def _finish(store: SqlStore, run: str, at: datetime, status: Status = Status.COM
     settle(store, settlement(mine, status), now=at)
 
 
+def _six_runs(store: SqlStore, *ends: Status) -> list[NewRun]:
+    """One an hour, which ended in these ways in turn."""
+    set_up(store)
+    runs = [new_run("job") for _ in range(6)]
+    for index, run in enumerate(runs):
+        add(store, run)
+        _finish(store, run.id, T0 + index * HOUR + SECOND, ends[index % len(ends)])
+    return runs
+
+
 def _prune(
     store: SqlStore, keep: timedelta | int = 90 * DAY, now: datetime = FAR, limit: int = 1000, **more: timedelta
 ) -> int:
@@ -176,21 +186,13 @@ def test_what_is_never_deleted(store: SqlStore) -> None:
 
 
 def test_the_last_success_and_failure_are_those_that_ended_last(store: SqlStore) -> None:
-    set_up(store)
-    runs = [new_run("job") for _ in range(6)]
-    for index, run in enumerate(runs):
-        add(store, run)
-        _finish(store, run.id, T0 + index * HOUR + SECOND, Status.FAILED if index % 2 else Status.COMPLETED)
+    runs = _six_runs(store, Status.COMPLETED, Status.FAILED)
     assert _prune(store) == 4
     assert _ids(store) == {runs[4].id, runs[5].id}
 
 
 def test_by_count(store: SqlStore) -> None:
-    set_up(store)
-    runs = [new_run("job") for _ in range(6)]
-    for index, run in enumerate(runs):
-        add(store, run)
-        _finish(store, run.id, T0 + index * HOUR + SECOND)
+    runs = _six_runs(store, Status.COMPLETED)
     record(store, minute(-5))
     add(store, occurrence("job", T0, not_before=FAR))
     assert _prune(store, 10) == 0
@@ -201,11 +203,7 @@ def test_by_count(store: SqlStore) -> None:
 
 
 def test_small_batches_from_the_oldest_on(store: SqlStore) -> None:
-    set_up(store)
-    runs = [new_run("job") for _ in range(6)]
-    for index, run in enumerate(runs):
-        add(store, run)
-        _finish(store, run.id, T0 + index * HOUR + SECOND)
+    runs = _six_runs(store, Status.COMPLETED)
     assert _prune(store, limit=2) == 2
     assert _ids(store) == {run.id for run in runs[2:]}
     assert [_prune(store, limit=2) for _ in range(3)] == [2, 1, 0]

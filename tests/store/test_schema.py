@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,16 +32,20 @@ def _shape(connection: Connection) -> dict[str, list[str]]:
     return {what: [str(tuple(row)) for row in connection.exec_driver_sql(query)] for what, query in _POSTGRES.items()}
 
 
-def test_migrations_make_what_the_code_uses_on_sqlite(sqlite_place: Place, tmp_path: Path) -> None:
-    declared = open_database(f"sqlite:///{tmp_path}/declared.db", tmp_path)
-    with declared.migrating() as connection:
+def _declared(url: str, folder: Path) -> dict[str, list[str]]:
+    """What the code says, made in an empty database."""
+    with closing(open_database(url, folder)) as declared, declared.migrating() as connection:
         metadata.create_all(connection)
-        expected = _shape(connection)
-    declared.close()
-    store = sqlite_place.open()
-    with store._database.reading() as connection:
-        found = _shape(connection)
-    store.close()
+        return _shape(connection)
+
+
+def _migrated(place: Place) -> dict[str, list[str]]:
+    with closing(place.open()) as store, store._database.reading() as connection:
+        return _shape(connection)
+
+
+def test_migrations_make_what_the_code_uses_on_sqlite(sqlite_place: Place, tmp_path: Path) -> None:
+    expected, found = _declared(f"sqlite:///{tmp_path}/declared.db", tmp_path), _migrated(sqlite_place)
     del found["alembic_version"]
     assert {name: sorted(parts) for name, parts in found.items()} == {
         name: sorted(parts) for name, parts in expected.items()
@@ -48,15 +53,7 @@ def test_migrations_make_what_the_code_uses_on_sqlite(sqlite_place: Place, tmp_p
 
 
 def test_migrations_make_what_the_code_uses_on_postgresql(postgres_place: Place, empty_postgres_url: str) -> None:
-    declared = open_database(empty_postgres_url, postgres_place.state_dir)
-    with declared.migrating() as connection:
-        metadata.create_all(connection)
-        expected = _shape(connection)
-    declared.close()
-    store = postgres_place.open()
-    with store._database.reading() as connection:
-        found = _shape(connection)
-    store.close()
+    expected, found = _declared(empty_postgres_url, postgres_place.state_dir), _migrated(postgres_place)
     ours = {what: [line for line in lines if "alembic_version" not in line] for what, lines in found.items()}
     assert ours == expected
 
