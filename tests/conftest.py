@@ -16,6 +16,9 @@ from tests.databases import (
     sqlite_template,
     store,
 )
+from tests.statements import compile_once
+
+compile_once()
 
 # A busy machine makes the generation of data slow, which is no finding.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
