@@ -14,8 +14,8 @@ from typing import ClassVar, Protocol
 
 
 class Refusal(StrEnum):
-    """Why a request was refused. The signature is judged before the time: TIMESTAMP_TOO_OLD and TIMESTAMP_TOO_NEW mean
-    that one of the secrets did sign it."""
+    """Why a request was refused; programs may rely on the words. The signature is judged before the time:
+    TIMESTAMP_TOO_OLD and TIMESTAMP_TOO_NEW mean that one of the secrets did sign it."""
 
     SIGNATURE_MISSING = "signature_missing"
     SIGNATURE_MALFORMED = "signature_malformed"
@@ -36,6 +36,9 @@ class Refusal(StrEnum):
     """The signature says nothing about the body."""
     BODY_MISMATCH = "body_mismatch"
     """The signed hash is of another body."""
+    EVENT_ID_MISSING = "event_id_missing"
+    """Signed, but nothing tells this event from another: every one would be a duplicate of the first."""
+    EVENT_ID_MALFORMED = "event_id_malformed"
     URL_MISSING = "url_missing"
     """The scheme signs the address as it was registered, and the source does not say it."""
     SECRET_MISSING = "secret_missing"  # noqa: S105  # a word, not a secret
@@ -115,6 +118,34 @@ class SignedText:
 
     what: str
     text: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that would have made the signature right. `about`: `body secret url option scheme`; `what`: a sentence
+    with the remedy."""
+
+    about: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What was signed as this side sees it: a description, its length in bytes, and how it begins (escaped ASCII)."""
+
+    what: str
+    length: int
+    beginning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """`covered` is empty if the request could not be read, or if the scheme signs nothing of it."""
+
+    scheme: str
+    verdict: Verdict
+    covered: tuple[Covered, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

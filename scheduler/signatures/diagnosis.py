@@ -8,13 +8,16 @@ change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
 
 from scheduler.core.signature import (
     Accepted,
+    Covered,
+    Diagnosis,
     Explaining,
+    Finding,
     Incoming,
     LiveSecret,
     Refusal,
@@ -26,34 +29,6 @@ from scheduler.signatures.registry import discover
 
 _TIMES = (Refusal.TIMESTAMP_TOO_OLD, Refusal.TIMESTAMP_TOO_NEW)
 _SHOWN = 48
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that would have made the signature right. `about`: `body secret url option scheme`; `what`: a sentence
-    with the remedy."""
-
-    about: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """What was signed as this side sees it: a description, its length in bytes, and how it begins (escaped ASCII)."""
-
-    what: str
-    length: int
-    beginning: str
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """`covered` is empty if the request could not be read, or if the scheme signs nothing of it."""
-
-    scheme: str
-    verdict: Verdict
-    covered: tuple[Covered, ...] = ()
-    findings: tuple[Finding, ...] = ()
 
 
 def diagnose(

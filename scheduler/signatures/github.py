@@ -1,5 +1,5 @@
-"""`github`: X-Hub-Signature-256 over the body. No time is signed; the delivery's id, which stays the same when it is
-sent again, is what a replay is known by.
+"""`github`: X-Hub-Signature-256 over the body. No time and no header is signed: a replay is known by the delivery's id,
+which stays the same when GitHub sends it again, but whoever holds a signed body could send it under another.
 
 Source: https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 """

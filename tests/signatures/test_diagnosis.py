@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.core.signature import Headers, Incoming, LiveSecret, Scheme
-from scheduler.signatures.diagnosis import Finding, diagnose
+from scheduler.core.signature import Finding, Headers, Incoming, LiveSecret, Scheme
+from scheduler.signatures.diagnosis import diagnose
 from scheduler.signatures.registry import build
 from tests.signatures.requests import NOW, TOLERANCE, URL, incoming, secrets
 from tests.signatures.samples import SAMPLES
