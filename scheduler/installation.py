@@ -20,9 +20,9 @@ def lock_database(settings: Settings, stack: ExitStack) -> tuple[int, ...]:
     file = sqlite_file(settings.database_url, settings.state_dir)
     if file is None:
         return ()
-    lock = FileLock.acquire(file)
+    lock = FileLock.acquire(file, create=True)
     stack.callback(lock.release)
-    return (lock.fd,)
+    return lock.fds
 
 
 def folders(settings: Settings) -> list[Path]:

@@ -1,9 +1,20 @@
-"""The lock beside a SQLite file: whoever holds it knows that no other daemon, and nothing it started, uses the file."""
+"""The locks of a SQLite file: whoever holds them knows that no other daemon, and nothing it started, uses the file.
+
+The one beside it (`FILE.lock`) says who holds it. The one on the file itself is for whoever comes by another name: a
+hard link, a bind mount. It is a lock of an open file description on a byte far behind those that SQLite locks, so
+neither disturbs the other. But SQLite's own locks end when this process closes any descriptor of the file: here that is
+done before SQLite opens it and after it has closed it, and never between.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import shlex
+import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from scheduler.core.errors import StartError
@@ -12,32 +23,40 @@ from scheduler.supervisor.state import open_lock_file, try_lock
 
 _PATIENCE = 15.0  # seconds for the supervisor of a daemon that is gone to end what it owns
 _ROUND = 0.05
+_BYTE = 1 << 62  # SQLite's are the 512 from 1 << 30 on
+_FLOCK = "hhqqi0q"  # struct flock of fcntl(2): type, whence, start, length, pid
+_ALONE = "SQLite is for one daemon; stop the other one, or give this one a database of its own"
 
 
 class FileLock:
-    """`fd` is inherited by the supervisor, and the lock lasts as long as either."""
+    """`fds` are inherited by the supervisor, and the locks last as long as either."""
 
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
+    def __init__(self, fds: tuple[int, ...]) -> None:
+        self.fds = fds
 
     @classmethod
-    def acquire(cls, file: Path, *, patience: float = _PATIENCE) -> FileLock:
-        """Locks `FILE.lock`. StartError at once if a living daemon holds it, naming its pid; a supervisor whose daemon
-        is gone gets `patience` seconds."""
+    def acquire(cls, file: Path, *, patience: float = _PATIENCE, create: bool = False) -> FileLock:
+        """Locks `FILE.lock`, and the file itself if it is there (`create`: made, empty, if it is not).
+
+        StartError at once if a living daemon holds the former, naming its pid; a supervisor whose daemon is gone, and
+        whoever holds the file by another name, gets `patience` seconds."""
         file = file.resolve()  # One file, one lock, whatever links lead to it.
-        fd = open_lock_file(file.with_name(file.name + ".lock"))
+        fds = [open_lock_file(file.with_name(file.name + ".lock"))]
         try:
-            _take(fd, file, patience)
-            os.truncate(fd, 0)
-            os.pwrite(fd, str(os.getpid()).encode(), 0)
+            _take(fds[0], file, patience)
+            os.truncate(fds[0], 0)
+            os.pwrite(fds[0], str(os.getpid()).encode(), 0)
+            fds += _lock_itself(file, patience, create=create)
         except BaseException:
-            os.close(fd)
+            for fd in fds:
+                os.close(fd)
             raise
-        return cls(fd)
+        return cls(tuple(fds))
 
     def release(self) -> None:
-        """Let go of this process's hold; the supervisor's lasts until it ends."""
-        os.close(self.fd)
+        """Let go of this process's hold; the supervisor's lasts until it ends. SQLite must have closed the file."""
+        for fd in self.fds:
+            os.close(fd)
 
 
 def _take(fd: int, file: Path, patience: float) -> None:
@@ -47,8 +66,58 @@ def _take(fd: int, file: Path, patience: float) -> None:
         holder = processes.read(int(text)) if text.isdigit() else None
         if (holder is not None and not holder.dead) or time.monotonic() >= until:
             who = f"the daemon with pid {holder.pid}" if holder is not None else "another process"
+            raise StartError(f"the database file {file} is in use by {who}", hint=_ALONE)
+        time.sleep(_ROUND)
+
+
+def _lock_itself(file: Path, patience: float, *, create: bool) -> list[int]:
+    """The descriptor that holds the lock on the file itself; none if there is no file."""
+    try:
+        fd = os.open(file, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StartError(
+            f"{file}: {error.strerror}", hint="the database file must be writable; see SCHEDULER_STATE_DIR"
+        ) from None
+    try:
+        _wait(lambda: _try_lock_byte(fd, file), file, patience)
+    except BaseException:
+        os.close(fd)
+        raise
+    return [fd]
+
+
+def _wait(got: Callable[[], bool], file: Path, patience: float) -> None:
+    until = time.monotonic() + patience
+    while not got():
+        if time.monotonic() >= until:
             raise StartError(
-                f"the database file {file} is in use by {who}",
-                hint="SQLite is for one daemon; stop the other one, or give this one a database of its own",
+                f"the database file {file} is in use by another daemon, under another name: {_names(file)}",
+                hint=_ALONE,
             )
         time.sleep(_ROUND)
+
+
+def _try_lock_byte(fd: int, file: Path) -> bool:
+    """Whether the byte is locked now. Where the system knows no such locks, a file with several names is refused."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _BYTE, 1, 0))
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        if os.fstat(fd).st_nlink > 1:
+            raise StartError(
+                f"the database file {file} has several names, and this system cannot tell who uses it by which:"
+                f" {_names(file)}",
+                hint="leave it one name",
+            ) from None
+    return True
+
+
+def _names(file: Path) -> str:
+    links = os.stat(file).st_nlink
+    if links == 1:
+        return "its directory is mounted in two places"
+    mount = next(folder for folder in file.parents if os.path.ismount(folder))
+    return f"`{shlex.join(['find', str(mount), '-xdev', '-samefile', str(file)])}` shows its {links} names"

@@ -46,6 +46,17 @@ def test_a_second_daemon_on_one_database_file(make_world: Make, tmp_path: Path) 
     world.start()
 
 
+def test_a_second_daemon_on_a_hard_link_of_the_database_file(make_world: Make, tmp_path: Path) -> None:
+    world = make_world(JOBS)
+    world.start()
+    link = tmp_path / "link.db"
+    link.hardlink_to(world.state / "scheduler.db")
+    said = refused(world, SCHEDULER_STATE_DIR=str(tmp_path / "other"), SCHEDULER_DATABASE_URL=f"sqlite:///{link}")
+    assert f"the database file {link} is in use by another daemon, under another name" in said
+    assert "shows its 2 names" in said
+    assert world.stop() == 0
+
+
 def test_another_environment(make_world: Make) -> None:
     world = make_world(JOBS)
     world.start()
