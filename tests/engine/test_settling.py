@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +12,7 @@ from scheduler.core.model import Cause, Status
 from scheduler.core.outcome import GivenBack, Span, Succeeded
 from scheduler.core.requests import Report
 from scheduler.engine import settler
+from scheduler.engine.held import Live
 from scheduler.store.store import SqlStore
 from tests.engine.rig import Rig, canceled, failed, jobs
 
@@ -154,6 +157,45 @@ def test_more_ends_than_one_batch(sqlite: SqlStore, monkeypatch: pytest.MonkeyPa
     rig.tick()
     assert rig.statuses() == ["COMPLETED"] * 10
     assert len(rig.named("run.settled")) == 10
+
+
+def test_in_a_crowd_one_transaction_waits_for_those_that_are_about_to_end(
+    sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its own would cost as much as sixty together."""
+    rig = Rig(sqlite, jobs({name: MINUTELY for name in "abcdef"}))
+    rig.tick(minutes=1)
+    a, b, c, d, e, _f = list(rig.executor.live)
+    ending, waited, batches = rig.worker._settler, [], []
+    get, write = ending._over.get, ending._write
+    about_to_end = [[d], [e]]
+
+    def patient(timeout: float | None = None) -> Live:
+        waited.append(timeout)
+        for run in about_to_end.pop(0) if about_to_end else ():
+            rig.executor.finish(run)
+        return get(timeout=timeout)
+
+    def counted(ended: Sequence[Live], *rest: object, **more: object) -> int:
+        batches.append(len(ended))
+        return write(ended, *rest, **more)
+
+    patched = SimpleNamespace(get=patient, get_nowait=ending._over.get_nowait, put=ending._over.put)
+    monkeypatch.setattr(ending, "_over", patched)
+    monkeypatch.setattr(ending, "_write", counted)
+    rig.executor.finish(a)
+    rig.worker.tick(rig.store.now())
+    assert (batches, waited) == ([1], []), "what ends alone waits for nobody"
+    rig.executor.finish(b)
+    rig.executor.finish(c)
+    rig.worker.tick(rig.store.now())
+    assert batches == [1, 2, 2], "in a crowd, the next is waited for"
+    assert set(waited) == {settler.LULL}
+    waited.clear()
+    rig.executor.finish_all()
+    rig.worker.tick(rig.store.now())
+    assert batches == [1, 2, 2, 1]
+    assert not waited, "there is nobody else to wait for"
 
 
 def test_an_end_that_is_heard_late_is_written_down_as_it_was(store: SqlStore) -> None:
