@@ -22,7 +22,7 @@ from scheduler.web.operation import Operation, author_of
 from scheduler.web.output import cut, printed
 from scheduler.web.paging import CURSOR, LIMIT
 from scheduler.web.parameters import Flag, Instant, Number, Words
-from scheduler.web.present import detail_json, page_json, run_json
+from scheduler.web.present import by_instant, detail_json, page_json, run_json
 from scheduler.web.schemas import TEXT, ref
 from scheduler.web.waiting import POLL, RunWatch
 
@@ -42,7 +42,9 @@ REASON = Body((TextField("reason", "Kept with the run."),))
 
 
 def list_runs(request: Request) -> Answer:
-    """What ran and what was skipped, newest first."""
+    """What ran and what was skipped. Pages: what was recorded last comes first, so that a cursor neither leaves out nor
+    repeats anything. On a page: by the instant that an entry is about (`scheduled_for`, else `created_at`; of a skip
+    `last`), newest first."""
     backend = backend_of(request)
     which = RunFilter(
         jobs=JOB.read(request),
@@ -54,7 +56,7 @@ def list_runs(request: Request) -> Answer:
     )
     limit = LIMIT.read(request)
     with backend.readable.queries() as queries:
-        page = queries.history(which, limit=limit, cursor=CURSOR.read(request) or None)
+        page = by_instant(queries.history(which, limit=limit, cursor=CURSOR.read(request) or None))
         waiting = queries.waiting([entry.run.id for entry in page.entries if entry.run is not None])
         nodes = [one.node for one in queries.nodes()] if any(map(_is_missed, page.entries)) else []
     return Answer(page_json(page, waiting, nodes))

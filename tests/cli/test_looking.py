@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from scheduler.cli.daemon import Daemon
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Canceled, Failed
 from scheduler.core.remark import Remark
@@ -80,6 +81,10 @@ def test_runs_are_in_the_order_of_the_instants_that_they_are_about(screen: Scree
     assert len({delay for _, delay in of_minutely}) == 4
     assert of_minutely[-1][1] == "-"
     assert screen("runs", "-o", "name")[0] == screen.json("runs")[0]["run_id"]
+    page = Daemon(str(screen.served.socket), {}).get("/v1/runs")["entries"]
+    assert [one["run_id"] for one in page] == screen("runs", "-o", "name")
+    recent = screen.json("describe", "minutely", "--runs", "4")["recent"]
+    assert [one["scheduled_for"][11:16] for one in recent] == ["08:04", "08:03", "08:02", "08:01"]
 
 
 def test_a_range_of_skips_stands_where_it_ends(screen: Screen) -> None:

@@ -8,7 +8,7 @@ from scheduler.core.model import FailReason, Output
 from scheduler.core.outcome import Failed
 from scheduler.web.output import cut
 from tests.engine.rig import failed
-from tests.faces import Faces
+from tests.faces import JOBS, Faces
 from tests.web.client import Client
 
 
@@ -41,6 +41,31 @@ def test_history_is_paged(acting: Client, faces: Faces) -> None:
             break
     assert seen == made[::-1]
     assert acting.get("/v1/runs?cursor=made-up").status_code == 422
+
+
+def test_a_page_is_by_instants_and_pages_are_as_recorded(acting: Client, faces: Faces) -> None:
+    """What is made up for is recorded after what came later; nothing is left out or shown twice for that."""
+    faces.rig.reload(JOBS.replace("    command: [minutely]", "    command: [minutely]\n    catch_up: all"))
+    faces.rig.tick(minutes=1)
+    faces.rig.finish()
+    faces.rig.turn(minutes=3)
+    asked = start(acting)
+    for _ in range(4):
+        faces.rig.tick(seconds=2)
+        faces.rig.finish()
+    page = acting.get("/v1/runs").json()["entries"]
+    instants = [one["scheduled_for"] or one["created_at"] for one in page]
+    assert instants == sorted(instants, reverse=True)
+    recorded = faces.rig.runs()[::-1]
+    assert [one["run_id"] for one in page] != [run.id for run in recorded], "there is something to put in order"
+    assert asked in [one["run_id"] for one in page]
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        found = acting.get(f"/v1/runs?limit=2&cursor={cursor}").json()
+        seen += [one["run_id"] for one in found["entries"]]
+        cursor = found["cursor"]
+    assert sorted(seen) == sorted(run.id for run in recorded)
 
 
 def test_a_run_is_found_by_its_end_and_by_its_job(acting: Client) -> None:
