@@ -24,7 +24,7 @@ READY = 30.0
 
 
 class World:
-    """`url` empty: SQLite in the state directory."""
+    """`url` empty: SQLite in the state directory. `program`: what follows `python -m`."""
 
     def __init__(self, folder: Path, mark: str, url: str = "", **settings: str) -> None:
         self.folder = folder
@@ -35,6 +35,7 @@ class World:
         self.state = folder / "state"
         self.log = folder / "log"
         self._settings = settings
+        self.program: tuple[str, ...] = ("scheduler.daemon",)
         self.daemon: subprocess.Popen[bytes] | None = None
 
     # ------------------------------------------------------------ the daemon
@@ -43,7 +44,7 @@ class World:
         """Starts a daemon and waits until it is ready."""
         with self.log.open("ab") as log:
             self.daemon = subprocess.Popen(
-                [sys.executable, "-m", "scheduler.daemon"],
+                [sys.executable, "-m", *self.program],
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -19,9 +19,9 @@ from tests.long import LONG
 
 pytestmark = [pytest.mark.load, pytest.mark.timeout(240), pytest.mark.xdist_group("load")]
 
-COUNT = 1000 if LONG else 300
+COUNT = 1000 if LONG else 200
 """Runs asked for at once."""
-PAUSE = 10 if LONG else 2
+PAUSE = 10 if LONG else 1.5
 """Seconds of a pause."""
 JOBS = """
 defaults: {{timezone: UTC}}
@@ -91,7 +91,7 @@ def most_at_once(file: Path) -> int:
 
 
 def finish(world: World) -> None:
-    wait_for(lambda: statuses(world)["COMPLETED"] == COUNT, 150, f"all {COUNT} runs COMPLETED", step=0.5)
+    wait_for(lambda: statuses(world)["COMPLETED"] == COUNT, 150, f"all {COUNT} runs COMPLETED", step=0.1)
     assert statuses(world) == {"COMPLETED": COUNT}
     assert world.read_ledger()[1] == []
 
@@ -137,6 +137,7 @@ def test_across_reloads(make_world: Make, tmp_path: Path) -> None:
 def test_a_limit_of_four_is_never_five(make_world: Make, tmp_path: Path) -> None:
     world = make_world(jobs(tmp_path / "file", limit=4, seconds=0.2))
     world.start()
-    flood(world, 60)
-    wait_for(lambda: statuses(world)["COMPLETED"] == 60, 60, "all runs COMPLETED", step=0.5)
+    count = 60 if LONG else 32
+    flood(world, count)
+    wait_for(lambda: statuses(world)["COMPLETED"] == count, 60, "all runs COMPLETED", step=0.1)
     assert most_at_once(tmp_path / "file") == 4

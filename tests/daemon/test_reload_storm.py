@@ -32,7 +32,7 @@ def text(file: Path, edit: int) -> str:
 
 
 def test_nothing_is_lost_or_late(make_world: Make, tmp_path: Path) -> None:
-    file, rounds = tmp_path / "stamps", 250 if LONG else 30
+    file, rounds = tmp_path / "stamps", 250 if LONG else 15
     world = make_world(text(file, 0))
     world.start()
     answers: Counter[int] = Counter()

@@ -46,7 +46,7 @@ home=$root/opt/schedulerd
 mkdir -p "$home"/{bin,source,packages,python}
 mount --bind "$python" "$home/python"
 mount --bind "$packages" "$home/packages"
-cp -r "$source/scheduler" "$source/compensators" "$source/systemd" "$source/tests" "$home/source"
+cp -r --preserve=timestamps "$source/scheduler" "$source/compensators" "$source/systemd" "$source/tests" "$home/source"
 printf 'home = /opt/schedulerd/python/bin\n' > "$home/pyvenv.cfg"
 program=$(basename "$(ls "$python"/bin/python3.[0-9]* | grep -E 'python3\.[0-9]+$' | head -n 1)")
 ln -s "/opt/schedulerd/python/bin/$program" "$home/bin/python3"
@@ -61,6 +61,9 @@ done
 # An interpreter whose library is beside it looks for it where it was built.
 echo /opt/schedulerd/python/lib > "$root/etc/ld.so.conf.d/000-python.conf"
 chroot "$root" /sbin/ldconfig
+
+# As an installer does it: the daemon's user may not write there, and would compile everything at every start.
+chroot "$root" /opt/schedulerd/bin/python3 -m compileall -q /opt/schedulerd/source/{scheduler,compensators}
 
 mkdir "$root/outside"
 mount --make-rprivate /

@@ -11,7 +11,7 @@ import pytest
 
 from tests.systemd.machine import Machine, NoMachine, booted
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(240), pytest.mark.xdist_group("load")]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(240), pytest.mark.xdist_group("machine")]
 
 STATE = "/var/lib/schedulerd"
 CGROUP = "/sys/fs/cgroup/system.slice/schedulerd.service"
@@ -19,7 +19,7 @@ JOBS = """
 defaults: {timezone: UTC}
 jobs:
   quick: {command: "true"}
-  nap: {command: "sleep 8; touch rested", workdir: /var/lib/schedulerd}
+  nap: {command: "until test -e rise; do sleep 0.1; done; touch rested", workdir: /var/lib/schedulerd}
   stays:
     workdir: /var/lib/schedulerd
     command: "trap 'echo TERM >> ended; exit' TERM; setsid sleep 1000 & while :; do sleep 0.1; done"
@@ -151,11 +151,13 @@ def test_a_bad_file_ends_in_failed_and_not_in_a_loop(unit: Machine) -> None:
 
 
 def test_a_drain_may_take_longer_than_the_stop_timeout(unit: Machine) -> None:
-    drop_in(unit, "TimeoutStopSec=3s")
+    drop_in(unit, "TimeoutStopSec=2s")
     unit.run("systemctl start schedulerd")
     run_now(unit, "nap", wait=False)
     unit.wait_for("schedctl runs nap | grep -q RUNNING")
-    unit.run("systemctl stop schedulerd")
+    unit.run(f"systemctl stop --no-block schedulerd; sleep 4; ! test -e {STATE}/rested")
+    assert unit.show("ActiveState") == "deactivating"
+    unit.run(f"touch {STATE}/rise; systemctl stop schedulerd")
     assert unit.show("Result") == "success"
     unit.run(f"test -e {STATE}/rested")
     unit.run("systemctl start schedulerd")
@@ -164,7 +166,8 @@ def test_a_drain_may_take_longer_than_the_stop_timeout(unit: Machine) -> None:
 
 def test_a_hung_daemon_is_restarted_and_its_children_are_ended_in_order(unit: Machine) -> None:
     hang = f"/opt/schedulerd/bin/python3 -m tests.systemd.hanging {STATE}/hang"
-    drop_in(unit, f"ExecStart=\nExecStart={hang}\nWorkingDirectory=/opt/schedulerd/source\nWatchdogSec=10s")
+    place = "WorkingDirectory=/opt/schedulerd/source"
+    drop_in(unit, f"ExecStart=\nExecStart={hang}\n{place}\nWatchdogSec=4s\nRestartSec=1ms")
     unit.run("systemctl start schedulerd")
     run_now(unit, "stays", wait=False)
     unit.wait_for("schedctl runs stays | grep -q RUNNING")
