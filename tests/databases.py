@@ -8,13 +8,15 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import event
 
 from scheduler.store.schema import OLDEST_RELEASE, OLDEST_RELEASE_KEY, ensure_schema
 from scheduler.store.store import SqlStore, open_database, open_store
@@ -37,6 +39,23 @@ class Place:
 
     def open(self) -> SqlStore:
         return open_store(self.url, self.state_dir, release=RELEASE)
+
+    @contextmanager
+    def opened_hastily(self) -> Iterator[SqlStore]:
+        """A store that does not wait for the disk: for tests that do not pull the plug."""
+        store = self.open()
+        if self.kind == "sqlite":
+            engine = store._database.engine  # type: ignore[attr-defined]
+            engine.dispose()
+            event.listen(engine, "connect", _hasten)
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+def _hasten(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA synchronous=OFF")
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,8 @@ from tests.faces import Faces, Served
 
 @pytest.fixture
 def store(sqlite_place: Place) -> Iterator[SqlStore]:
-    opened = sqlite_place.open()
-    yield opened
-    opened.close()
+    with sqlite_place.opened_hastily() as store:
+        yield store
 
 
 @pytest.fixture

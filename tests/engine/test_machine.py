@@ -13,17 +13,15 @@ import structlog
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from sqlalchemy import event
 
 from scheduler.core.commands import IfBusy
 from scheduler.core.errors import SchedulerError, Unavailable
 from scheduler.core.model import FailReason, Status
 from scheduler.core.outcome import Failed, Snoozed, Succeeded
 from scheduler.engine.balance import balance
-from scheduler.store.store import SqlStore, open_store
-from tests.databases import RELEASE
+from scheduler.store.store import SqlStore
+from tests.databases import Place
 from tests.engine.checker import faults
-from tests.engine.conftest import hasty
 from tests.engine.doubles import START
 from tests.engine.rig import Rig, jobs
 
@@ -53,10 +51,8 @@ class Machine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.logs = structlog.testing.capture_logs()
         self.logs.__enter__()
-        self.sql: SqlStore = open_store("", Path(self.folder.name), release=RELEASE)
-        engine = self.sql._database.engine  # type: ignore[attr-defined]
-        engine.dispose()
-        event.listen(engine, "connect", hasty)
+        self.opened = Place("sqlite", "", Path(self.folder.name)).opened_hastily()
+        self.sql: SqlStore = self.opened.__enter__()
         self.final: dict[str, Status] = {}
 
     @initialize()
@@ -64,7 +60,7 @@ class Machine(RuleBasedStateMachine):
         self.rig = Rig(self.sql, jobs(JOBS))
 
     def teardown(self) -> None:
-        self.sql.close()
+        self.opened.__exit__(None, None, None)
         self.logs.__exit__(None, None, None)
         self.folder.cleanup()
 

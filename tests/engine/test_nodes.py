@@ -61,9 +61,9 @@ def pair(store: SqlStore, text: str) -> Pair:
 
 def holding(store: SqlStore, **job: object) -> Pair:
     """The first node holds a run of `a` and has stopped turning; both have seen each other's beats."""
-    both = pair(store, jobs({"a": {"schedule": "1 8 * * *", **job}}))
+    both = pair(store, jobs({"a": {"schedule": "20 0 8 * * *", **job}}))
     both.two.worker.accepting = False
-    both.seconds(60)
+    both.seconds(20)
     both.two.worker.accepting = True
     assert len(both.one.executor.live) == 1
     return both

@@ -10,6 +10,5 @@ from tests.databases import Place
 
 @pytest.fixture
 def store(sqlite_place: Place) -> Iterator[SqlStore]:
-    opened = sqlite_place.open()
-    yield opened
-    opened.close()
+    with sqlite_place.opened_hastily() as store:
+        yield store

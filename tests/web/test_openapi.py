@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from scheduler.core.access import Access, Role
 from scheduler.web.app import OPERATIONS
 from scheduler.web.openapi import document
-from tests.databases import RELEASE
+from tests.databases import Place
 from tests.faces import Faces, Served
 from tests.web.client import Client
 
@@ -61,19 +61,16 @@ schema = schemathesis.openapi.from_dict(to_try(DOCUMENT))
 
 @pytest.fixture(scope="module")
 def served(sqlite_template: Path) -> Iterator[Served]:
-    from scheduler.store.store import open_store
-
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "scheduler.db").write_bytes(sqlite_template.read_bytes())
-        store = open_store("", Path(folder), release=RELEASE)
-        faces = Faces(store, TEXT)
-        for number in range(3):
-            faces.rig.desk.run_now("ticket", author="me", payload=number, has_payload=True)
-            faces.rig.tick(minutes=30)
-            faces.rig.finish()
-        with faces.served() as found:
-            yield found
-        store.close()
+        with Place("sqlite", "", Path(folder)).opened_hastily() as store:
+            faces = Faces(store, TEXT)
+            for number in range(3):
+                faces.rig.desk.run_now("ticket", author="me", payload=number, has_payload=True)
+                faces.rig.tick(minutes=30)
+                faces.rig.finish()
+            with faces.served() as found:
+                yield found
 
 
 @pytest.fixture(scope="module")
