@@ -8,8 +8,9 @@ from datetime import datetime
 from .errors import InvalidInput
 from .model import Json
 from .place import NotApplicable, Place
+from .preset import EventFields
 from .sender_time import sender_instant
-from .signature import EventFields, Headers, Refusal, Rejected
+from .signature import Headers, Refusal, Rejected
 
 LONGEST = 512
 """Characters of an id, type or subject."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from .model import Json
 from .place import NotApplicable, Place
-from .signature import Answer, Handshake, Headers
+from .preset import Answer, Handshake
+from .signature import Headers
 
 _LONGEST = 4096
 

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
+from .preset import Preset
+
 
 class Refusal(StrEnum):
     """Why a request was refused; programs may rely on the words. The signature is judged before the time:
@@ -101,7 +103,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """`why` is a sentence for the operator; it quotes nothing that came with the request but times."""
+    """`why` is a sentence for the operator; it quotes nothing that came with the request but times. `signed_at` is
+    what the request claims, whether somebody signed it or not; `difference`: our clock minus that."""
 
     reason: Refusal
     why: str
@@ -156,55 +159,6 @@ class Signed:
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     query: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EventFields:
-    """Where an event's fields lie: JMESPath into the body, or `header:NAME`; "" = nowhere (`id`: must be written)."""
-
-    id: str = ""
-    type: str = ""
-    occurred_at: str = ""
-    subject: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a provider is answered when its event is stored. `body` None: our own JSON."""
-
-    status: int = 202
-    body: str | None = None
-    content_type: str = "application/json"
-
-
-@dataclass(frozen=True, slots=True)
-class Handshake:
-    """A request that is no event, to be answered and not stored: the one in which `place` (as in EventFields) has the
-    value `equals`. It is verified like any other. The answer is the text found at `echo` ("" = empty)."""
-
-    name: str
-    place: str
-    equals: str
-    echo: str = ""
-    status: int = 200
-    content_type: str = "text/plain; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """What is known about a provider: the defaults of a source. `retries_for`: how long after the event it may still
-    send it by itself (None: not known), `looks_back`: how long its list of events reaches back; an inbox keeps ids
-    longer than both. `documentation`: where the provider says so."""
-
-    title: str
-    event: EventFields = EventFields()
-    tolerance: timedelta = timedelta(minutes=5)
-    keep: timedelta = timedelta(days=45)
-    answer: Answer = Answer()
-    handshakes: tuple[Handshake, ...] = ()
-    retries_for: timedelta | None = None
-    looks_back: timedelta | None = None
-    documentation: str = ""
 
 
 class Scheme(Protocol):

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.signature import Answer, EventFields, Incoming, LiveSecret, Preset, Refusal, Signed, SignedText
+from scheduler.core.preset import Answer, EventFields, Example, Preset
+from scheduler.core.signature import Incoming, LiveSecret, Refusal, Signed, SignedText
 from scheduler.signatures.common.mac import SIZES, Claim, Key, MacScheme
 from scheduler.signatures.common.reading import LONGEST, Unreadable, codes, encoded
 from scheduler.signatures.common.recipe import binary
@@ -47,6 +48,11 @@ class Adyen(MacScheme):
         answer=Answer(200, "[accepted]", "text/plain; charset=utf-8"),
         retries_for=timedelta(days=30),
         documentation="https://docs.adyen.com/development-resources/webhooks",
+        example=Example(
+            '{"live": "false", "notificationItems": [{"NotificationRequestItem": {"eventCode": "AUTHORISATION", '
+            '"pspReference": "$id", "merchantAccountCode": "Example", "merchantReference": "order-$id", '
+            '"amount": {"value": 1130, "currency": "EUR"}, "success": "true", "eventDate": "$instant"}}]}'
+        ),
     )
     secret_form: ClassVar[str] = "hex"  # noqa: S105
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from scheduler.core.signature import EventFields, Handshake, Preset
+from scheduler.core.preset import EventFields, Example, Handshake, Preset
 from scheduler.signatures.common.recipe import Recipe, RecipeScheme
 
 _RECIPE = Recipe(header="X-Hub-Signature-256", prefix="sha256=")
@@ -27,6 +27,10 @@ class GitHub(RecipeScheme):
         retries_for=timedelta(),
         looks_back=timedelta(days=3),
         documentation="https://docs.github.com/en/webhooks",
+        example=Example(
+            '{"ref": "refs/heads/main", "repository": {"full_name": "example/repository"}}',
+            {"X-GitHub-Delivery": "$id", "X-GitHub-Event": "push"},
+        ),
     )
 
     @property

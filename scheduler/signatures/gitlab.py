@@ -13,16 +13,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.signature import (
-    EventFields,
-    Incoming,
-    LiveSecret,
-    Preset,
-    Scheme,
-    Signed,
-    SignedText,
-    Verdict,
-)
+from scheduler.core.preset import EventFields, Example, Preset
+from scheduler.core.signature import Incoming, LiveSecret, Scheme, Signed, SignedText, Verdict
 from scheduler.signatures.common.mac import literal
 from scheduler.signatures.common.reading import Unreadable, values
 from scheduler.signatures.common.verdict import accepted, any_same, mismatch, usable
@@ -41,6 +33,10 @@ class GitLab:
         ),
         looks_back=timedelta(days=30),
         documentation="https://docs.gitlab.com/user/project/integrations/webhooks/",
+        example=Example(
+            '{"object_kind": "push", "ref": "refs/heads/main", "project": {"path_with_namespace": "example/project"}}',
+            {"Idempotency-Key": "$id", "X-Gitlab-Event": "Push Hook"},
+        ),
     )
     signs_time: ClassVar[bool] = False
     needs_url: ClassVar[bool] = False

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from scheduler.core.signature import Preset, Scheme
+from scheduler.core.preset import Preset
+from scheduler.core.signature import Scheme
 from scheduler.signatures.common.mac import SIZES
 from scheduler.signatures.common.recipe import Recipe, RecipeScheme
 

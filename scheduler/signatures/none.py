@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.signature import Accepted, Incoming, LiveSecret, Preset, Signed, Verdict
+from scheduler.core.preset import Preset
+from scheduler.core.signature import Accepted, Incoming, LiveSecret, Signed, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from scheduler import signatures
 from scheduler.core.errors import InvalidInput
-from scheduler.core.signature import Preset, Scheme
+from scheduler.core.preset import Preset
+from scheduler.core.signature import Scheme
 
 
 @cache

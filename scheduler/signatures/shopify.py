@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from scheduler.core.signature import Answer, EventFields, Preset
+from scheduler.core.preset import Answer, EventFields, Example, Preset
 from scheduler.signatures.common.recipe import Recipe, RecipeScheme
 
 _RECIPE = Recipe(header="X-Shopify-Hmac-SHA256", encoding="base64")
@@ -31,6 +31,10 @@ class Shopify(RecipeScheme):
         # Eight times in four hours, but a first delivery may be a day late.
         retries_for=timedelta(days=1, hours=4),
         documentation="https://shopify.dev/docs/apps/build/webhooks",
+        example=Example(
+            '{"id": 1, "admin_graphql_api_id": "gid://shopify/Order/1"}',
+            {"X-Shopify-Event-Id": "$id", "X-Shopify-Topic": "orders/create", "X-Shopify-Triggered-At": "$instant"},
+        ),
     )
 
     @property

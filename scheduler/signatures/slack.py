@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from scheduler.core.signature import Answer, EventFields, Handshake, Preset
+from scheduler.core.preset import Answer, EventFields, Example, Handshake, Preset
 from scheduler.signatures.common.recipe import Recipe, RecipeScheme
 
 _RECIPE = Recipe(
@@ -34,6 +34,10 @@ class Slack(RecipeScheme):
         # At once, after one minute, after five more.
         retries_for=timedelta(minutes=6),
         documentation="https://docs.slack.dev/apis/events-api",
+        example=Example(
+            '{"type": "event_callback", "event_id": "Ev$id", "event_time": $seconds, "team_id": "T1", '
+            '"event": {"type": "message", "channel": "C1", "text": "hello"}}'
+        ),
     )
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from scheduler.core.signature import Answer, EventFields, Preset
+from scheduler.core.preset import Answer, EventFields, Example, Preset
 from scheduler.signatures.common.recipe import Recipe, RecipeScheme
 
 _RECIPE = Recipe(header="x-square-hmacsha256-signature", encoding="base64", template="{url}{body}")
@@ -25,6 +25,10 @@ class Square(RecipeScheme):
         retries_for=timedelta(hours=24),
         looks_back=timedelta(days=28),
         documentation="https://developer.squareup.com/docs/webhooks/overview",
+        example=Example(
+            '{"event_id": "$id", "type": "payment.updated", "created_at": "$instant", '
+            '"data": {"type": "payment", "id": "payment-$id"}}'
+        ),
     )
 
     @property

@@ -17,7 +17,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.signature import EventFields, Incoming, LiveSecret, Preset, Refusal, Rejected, Signed, SignedText
+from scheduler.core.preset import EventFields, Example, Preset
+from scheduler.core.signature import Incoming, LiveSecret, Refusal, Rejected, Signed, SignedText
 from scheduler.signatures.common.ed25519 import public_of, sign, signed
 from scheduler.signatures.common.mac import Claim, Key, MacScheme, PublicKey
 from scheduler.signatures.common.reading import MOST, Unreadable, decoded, instant, single, values, written
@@ -38,6 +39,7 @@ class Standard(MacScheme):
         # The specification's schedule: ten attempts in 75 h 35 m.
         retries_for=timedelta(hours=75, minutes=35, seconds=5),
         documentation="https://www.standardwebhooks.com",
+        example=Example('{"type": "user.created", "timestamp": "$instant", "data": {"id": "$id"}}'),
     )
     secret_form: ClassVar[str] = "whsec_ and base64, or a public key: whpk_ and base64"  # noqa: S105
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from scheduler.core.signature import EventFields, Preset
+from scheduler.core.preset import EventFields, Example, Preset
 from scheduler.signatures.common.recipe import Recipe, RecipeScheme
 
 _RECIPE = Recipe(
@@ -27,6 +27,10 @@ class Stripe(RecipeScheme):
         retries_for=timedelta(days=3),
         looks_back=timedelta(days=30),
         documentation="https://docs.stripe.com/webhooks",
+        example=Example(
+            '{"id": "evt_$id", "object": "event", "type": "customer.created", "created": $seconds, '
+            '"data": {"object": {"id": "cus_$id", "object": "customer"}}}'
+        ),
     )
 
     @property

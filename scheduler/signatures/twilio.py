@@ -14,7 +14,8 @@ from typing import ClassVar
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.signature import Answer, EventFields, Incoming, LiveSecret, Preset, Refusal, Signed, SignedText
+from scheduler.core.preset import Answer, EventFields, Example, Preset
+from scheduler.core.signature import Incoming, LiveSecret, Refusal, Signed, SignedText
 from scheduler.signatures.common.mac import SIZES, Claim, MacScheme
 from scheduler.signatures.common.reading import Unreadable, codes, encoded, values
 from scheduler.signatures.common.verdict import same
@@ -40,6 +41,7 @@ class Twilio(MacScheme):
         answer=Answer(200, "<Response/>", "text/xml"),
         retries_for=timedelta(hours=4),
         documentation="https://www.twilio.com/docs/usage/webhooks",
+        example=Example("MessageSid=SM$id&MessageStatus=delivered&From=%2B15550100&To=%2B15550101"),
     )
 
     @property

@@ -15,7 +15,8 @@ from scheduler.core.errors import InvalidInput
 from scheduler.core.event_fields import LONGEST, EventFacts, FieldReader
 from scheduler.core.handshakes import Handshakes
 from scheduler.core.place import Place
-from scheduler.core.signature import Answer, EventFields, Headers, Refusal, Rejected
+from scheduler.core.preset import Answer, EventFields
+from scheduler.core.signature import Headers, Refusal, Rejected
 from scheduler.signatures.registry import presets
 
 NONE = Headers()
@@ -35,6 +36,9 @@ def test_every_field() -> None:
 
 def test_header_of_which_the_first_that_is_there_counts() -> None:
     place = "header:webhook-id || header:svix-id"
+    empty = _read({}, Headers.of([("webhook-id", ""), ("svix-id", "second")]), id=place)
+    assert isinstance(empty, EventFacts)
+    assert empty.id == "second"
     for names in (["svix-id"], ["Webhook-Id", "svix-id"], ["svix-id", "webhook-id"]):
         headers = Headers.of([(name, name.lower()) for name in names])
         found = _read({}, headers, id=place)
@@ -83,6 +87,9 @@ def test_event_is_not_lost_for_what_else_is_missing() -> None:
     found = _read({"id": "e", "at": "soon", "name": ["x"]}, type="kind", occurred_at="at", subject="name")
     assert isinstance(found, EventFacts)
     assert (found.id, found.type, found.occurred_at, found.subject) == ("e", "", None, "")
+    blank = _read({"id": "e", "kind": ""}, type="kind")
+    assert isinstance(blank, EventFacts)
+    assert blank.problems == found.problems[:1]
     assert [one.split(":")[0] for one in found.problems] == ["type", "occurred_at", "subject"]
     assert "nothing at kind" in found.problems[0]
     assert "not an instant" in found.problems[1]

@@ -13,7 +13,10 @@ from freezegun import freeze_time
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.core.document import document_of
 from scheduler.core.errors import InvalidInput
+from scheduler.core.event_fields import EventFacts, FieldReader
+from scheduler.core.handshakes import Handshakes
 from scheduler.core.signature import Accepted, Headers, Incoming, LiveSecret, Refusal, Rejected, Signed
 from scheduler.signatures.diagnosis import diagnose
 from scheduler.signatures.registry import build, discover, options, presets
@@ -163,7 +166,9 @@ def test_times_on_both_sides(sample: Sample, side: int) -> None:
 
 def test_a_time_is_only_judged_of_what_was_signed(keyed: Sample) -> None:
     late = NOW + timedelta(days=1)
-    refused(verify(keyed.scheme, incoming(signed(keyed)), keyed.other, now=late), Refusal.SIGNATURE_MISMATCH)
+    why = refused(verify(keyed.scheme, incoming(signed(keyed)), keyed.other, now=late), Refusal.SIGNATURE_MISMATCH)
+    claimed = (NOW, timedelta(days=1)) if keyed.scheme.signs_time else (None, None)
+    assert (why.signed_at, why.difference) == claimed
 
 
 def test_any_live_secret_will_do(keyed: Sample) -> None:
@@ -321,6 +326,28 @@ def test_presets_need_no_options() -> None:
         assert preset.event.id
         assert preset.keep > max(preset.retries_for or timedelta(), preset.looks_back or timedelta())
         assert 200 <= preset.answer.status < 300
+
+
+@pytest.mark.parametrize("kind", sorted(presets()))
+def test_example_of_a_provider_is_understood(kind: str) -> None:
+    sample, preset = SAMPLES[kind], presets()[kind]
+    assert preset.example is not None
+    ids = set()
+    for name in ("4711abc", "4712abc"):
+        body, headers = preset.example.filled(name, NOW)
+        made = sample.scheme.sign(body, LiveSecret("s", sample.secret), now=NOW, url=URL, delivery=name)
+        request = incoming(made, extra=headers.items())
+        assert isinstance(verify(sample.scheme, request, sample.secret), Accepted)
+        document = document_of(request.body, request.headers.get("content-type") or "")
+        facts = FieldReader(preset.event).read(document, request.headers)
+        assert isinstance(facts, EventFacts)
+        assert name in facts.id
+        assert facts.type
+        assert not facts.problems
+        assert (facts.occurred_at == NOW) == bool(preset.event.occurred_at)
+        assert Handshakes(preset.handshakes).answer(document, request.headers) is None
+        ids.add(facts.id)
+    assert len(ids) == 2
 
 
 def test_scheme_that_there_is_not() -> None:

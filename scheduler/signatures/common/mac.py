@@ -5,21 +5,13 @@ from __future__ import annotations
 import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.signature import (
-    Incoming,
-    LiveSecret,
-    Preset,
-    Rejected,
-    Scheme,
-    Signed,
-    SignedText,
-    Verdict,
-)
+from scheduler.core.preset import Preset
+from scheduler.core.signature import Incoming, LiveSecret, Rejected, Scheme, Signed, SignedText, Verdict
 from scheduler.signatures.common.reading import Unreadable
 from scheduler.signatures.common.verdict import accepted, any_same, mismatch, usable
 
@@ -109,7 +101,9 @@ class MacScheme(ABC):
         for which, key in enumerate(keys):
             if key is not None and self._signed(key, texts, claim):
                 return accepted(secrets, which, signed_at=claim.signed_at, tolerance=tolerance, now=now)
-        return self._unmatched(claim, keys, secrets)
+        claimed = claim.signed_at
+        difference = None if claimed is None else now - claimed
+        return replace(self._unmatched(claim, keys, secrets), signed_at=claimed, difference=difference)
 
     def texts(self, request: Incoming) -> tuple[SignedText, ...]:
         try:
