@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Canceled
+from scheduler.executors.workers import roster
 from tests.executors.harness import Bench, Going, alive, living_in, secret, until
 
 SOURCE = """
@@ -315,3 +316,45 @@ def test_ends_from_other_threads_while_workers_start(bench: Bench) -> None:
     assert all(isinstance(one.outcome(), Canceled) for one in many)
     assert json.dumps([len(one.outcomes) for one in many]) == json.dumps([1] * 6)
     until(lambda: living_in(bench.state) in ([], [os.getpid()]), "the workers to go")
+
+
+def test_short_calls_that_come_together_share_few_processes(bench: Bench) -> None:
+    """A process each would cost a hundred times what they do."""
+    many = [start(bench, "Group.member") for _ in range(60)]
+    assert len({one.succeeded().result for one in many}) < 30
+
+
+def test_calls_that_wait_for_a_process_can_be_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roster, "STARTING", 1)
+    first, *others = [start(bench, "hangs", kill_after=timedelta(seconds=0.1)) for _ in range(5)]
+    for one in others:
+        one.end("cancel")
+    assert all(isinstance(one.outcome(), Canceled) for one in others)
+    first.end("cancel")
+    assert isinstance(first.outcome(), Canceled)
+    assert start(bench, "plain").succeeded().result == "no arguments"
+
+
+def test_nobody_waits_for_ever_for_a_process_that_does_not_come_up(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "STARTING", 1)
+    monkeypatch.setattr(roster, "STARTED_WITHIN", 0.1)
+    stalled = tmp_path / "stalled"
+    stalled.mkdir()
+    first = stalled / "first"
+    program = (
+        f"import os, time\nif not os.path.exists({str(first)!r}):\n    open({str(first)!r}, 'w')\n    time.sleep(600)\n"
+    )
+    (stalled / "sitecustomize.py").write_text(program)
+    bench.executors["call"]._pool._environment = {  # type: ignore[attr-defined]
+        **bench.executors["call"]._pool._environment,  # type: ignore[attr-defined]
+        "PYTHONPATH": str(stalled),
+    }
+    one = start(bench, "plain", kill_after=timedelta(seconds=0.1))
+    until(first.exists, "the first process to be stuck")
+    other = start(bench, "plain")
+    until(lambda: bench.executors["call"].tick(0.0) or other.outcomes, "a second process")
+    assert other.succeeded().result == "no arguments"
+    one.end("cancel")
+    assert isinstance(one.outcome(), Canceled)

@@ -100,7 +100,7 @@ class AttemptRecord:
 
 
 class AttemptRecords:
-    """Implements core.ports.Attempts for the attempts below one state directory.
+    """Implements core.execution.Attempts for the attempts below one state directory.
 
     Attempts that a former daemon left behind are read as well; their secrets are read again to be masked, from where
     they came. What can no longer be read cannot be masked, so then the output is withheld.

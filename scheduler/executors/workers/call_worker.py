@@ -22,7 +22,7 @@ from scheduler.executors.workers.function import (
     source_stamps,
     stamp_of,
 )
-from scheduler.executors.workers.wire import Message, Unpacker, pack
+from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ENDING = 0.1  # seconds
@@ -55,6 +55,7 @@ class CallWorker:
     def serve(self) -> None:
         """Until the daemon closes the channel."""
         unpacker = Unpacker()
+        self._channel.sendall(pack(READY))
         while piece := self._channel.recv(1 << 16):
             for order in unpacker.feed(piece):
                 self._channel.sendall(pack(self._carry_out(order)))

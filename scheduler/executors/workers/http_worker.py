@@ -24,7 +24,7 @@ import httpx
 
 from scheduler.executors.attempts.values import RESULT_LIMIT, parse
 from scheduler.executors.workers.body import BadTemplate, content_type, render
-from scheduler.executors.workers.wire import Message, Unpacker, pack
+from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
 
 CONNECT_WITHIN = 30.0
 """Seconds to look up, connect and shake hands, if the attempt's own time-out is not shorter."""
@@ -64,6 +64,7 @@ async def _serve(channel: socket.socket) -> None:
             answer = task.result()
         writer.write(pack({"run": run, "at": time.clock_gettime(time.CLOCK_BOOTTIME), **answer}))
 
+    writer.write(pack(READY))
     while piece := await reader.read(1 << 16):
         for order in unpacker.feed(piece):
             run = order["run"]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 from scheduler.core.children import ChildExit, Children, ChildSpec
 from scheduler.core.errors import SchedulerError
-from scheduler.core.ids import new_id
 from scheduler.executors.workers.channels import Channels
+from scheduler.executors.workers.roster import Roster
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv
 
@@ -44,102 +44,104 @@ class Pool:
         self._kind = kind
         self._children = children
         self._environment = environment
-        self._per_worker = per_worker
+        self._one_each = per_worker == 1
         self._most = most
         self._clock = clock
         self._channels = Channels()
-        self._workers: list[Worker] = []
-        self._by_run: dict[str, Worker] = {}
+        self._roster = Roster(kind, per_worker, clock)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """Living worker processes."""
-        return len(self._workers)
+        return len(self._roster.workers)
 
     def submit(self, task: Task) -> None:
-        """Hand the task to a worker that has room for it, or to a new one."""
+        """Hand the task to a worker that has room for it, or to a new one, as soon as there is one."""
         with self._lock:
-            worker = self._with_room(task.place)
-            fresh = worker is None
-            if worker is None:
-                worker = Worker(f"worker-{self._kind}-{new_id()}", task.place, 0.0)
-                self._make_room()
-                self._workers.append(worker)
-            worker.tasks[task.run] = task
-            self._by_run[task.run] = worker
-            if worker.channel is not None:
-                worker.channel.send(task.message)
-        if fresh:
-            self._launch(worker, task)
+            self._roster.wait(task)
+        self._go_on(task.place)
 
     def end(self, run: str, why: str) -> None:
         """End the task of this run, if it is still there."""
         with self._lock:
-            worker = self._by_run.get(run)
-            task = None if worker is None else worker.tasks.get(run)
-            if worker is None or task is None or task.why is not None:
-                return
-            task.why = why
-            if self._per_worker == 1:
-                worker.retiring = True
-            else:
-                # Its neighbours pay for a worker that is ended, so it gets a moment in any case.
-                task.give_up_at = self._clock() + max(task.kill_after, _CLOSING)
-                if worker.channel is not None:
-                    worker.channel.send({"do": "end", "run": run})
-        if self._per_worker == 1:
+            found = self._roster.find(run)
+            waiting = self._roster.withdraw(run) if found is None else None
+            if found is not None:
+                worker, task = found
+                if task.why is not None:
+                    return
+                self._ask_to_end(worker, task, why)
+        if waiting is not None:
+            waiting.finish(Answer(why=why))
+        elif found is not None and self._one_each:
             self._children.end(worker.name, why, task.kill_after)
 
     def tick(self, now: float) -> int:
         """Let idle workers go, end those that do not obey; how many. `now` is of the pool's clock."""
         with self._lock:
-            idle = [one for one in self._workers if self._idle(one) and now - one.idle_since >= IDLE_FOR]
+            idle = self._roster.idle(now - IDLE_FOR)
             for worker in idle:
                 worker.retiring = True
-            stuck = [one for one in self._workers if one.ended is None and self._overdue(one, now)]
+            stuck = self._roster.stuck(now)
             for worker in stuck:
                 worker.retiring = True
                 worker.ended = _STUCK if worker.overdue_at is None else _CLOSED
+            places = self._roster.places()
         for worker in idle:
             self._let_go(worker)
         for worker in stuck:
             self._children.end(worker.name, "stuck", 0.0)
+        for place in places:
+            self._go_on(place)
         return len(idle) + len(stuck)
 
     def close(self) -> None:
         """Let all workers go; tasks that they still have are finished as their processes end."""
         with self._lock:
-            workers = list(self._workers)
+            workers = list(self._roster.workers)
             for worker in workers:
                 worker.retiring = True
+            waiting = self._roster.withdraw_all()
+        for task in waiting:
+            task.finish(Answer(busy="the daemon is stopping"))
         for worker in workers:
             self._let_go(worker)
         self._channels.close()
 
     # ------------------------------------------------------------ workers
 
-    def _with_room(self, place: Place) -> Worker | None:
-        # The one used last first, so that the others get idle.
-        free = [
-            one
-            for one in self._workers
-            if not one.retiring and one.place == place and len(one.tasks) < self._per_worker
-        ]
-        return max(free, key=lambda one: one.idle_since, default=None)
+    def _go_on(self, place: Place) -> None:
+        """Hands out what waits there, as far as there are workers with room or new ones can be started."""
+        while True:
+            with self._lock:
+                assigned = self._roster.assign(place)
+                if assigned is None:
+                    return
+                worker, task = assigned
+                fresh = worker.channel is None and len(worker.tasks) == 1
+                if fresh:
+                    self._make_room()
+                elif worker.channel is not None:
+                    worker.channel.send(task.message)
+            if fresh:
+                self._launch(worker, task)
+
+    def _ask_to_end(self, worker: Worker, task: Task, why: str) -> None:
+        task.why = why
+        if self._one_each:
+            worker.retiring = True
+            return
+        # Its neighbours pay for a worker that is ended, so it gets a moment in any case.
+        task.give_up_at = self._clock() + max(task.kill_after, _CLOSING)
+        if worker.channel is not None:
+            worker.channel.send({"do": "end", "run": task.run})
 
     def _make_room(self) -> None:
         """Idle workers of other places give way before there are more than `most`."""
-        excess = len(self._workers) + 1 - self._most
-        for worker in [one for one in self._workers if self._idle(one)][: max(0, excess)]:
+        excess = len(self._roster.workers) - self._most
+        for worker in self._roster.idle()[: max(0, excess)]:
             worker.retiring = True
             self._let_go(worker)
-
-    def _idle(self, worker: Worker) -> bool:
-        return not worker.tasks and not worker.retiring
-
-    def _overdue(self, worker: Worker, now: float) -> bool:
-        times = (worker.overdue_at, *(task.give_up_at for task in worker.tasks.values()))
-        return any(at is not None and now >= at for at in times)
 
     def _let_go(self, worker: Worker) -> None:
         if worker.channel is not None:
@@ -174,7 +176,7 @@ class Pool:
                 channel.send(one.message)
                 if one.why is not None:
                     channel.send({"do": "end", "run": one.run})
-        if self._per_worker == 1:
+        if self._one_each:
             # Asked to end while it was being started: there was nothing to end yet.
             for one in waiting:
                 if one.why is not None:
@@ -184,18 +186,23 @@ class Pool:
 
     def _heard(self, worker: Worker, said: Message) -> None:
         with self._lock:
+            worker.ready = True
             task = worker.tasks.get(said.get("run", ""))
-            if task is None:
-                return
+        if task is not None:
+            self._answered(worker, task, said)
+        self._go_on(worker.place)
+
+    def _answered(self, worker: Worker, task: Task, said: Message) -> None:
+        with self._lock:
             left = bool(said.get("threads") or said.get("processes"))
             stale = bool(said.get("stale"))
-            if self._per_worker == 1 and (task.why is not None or left or stale):
+            if self._one_each and (task.why is not None or left or stale):
                 # What it means is settled when the process is gone.
                 task.answer = said
                 worker.retiring = True
             else:
-                self._forget(worker, task)
-        if self._per_worker == 1 and (task.why is not None or left or stale):
+                self._roster.forget(worker, task)
+        if self._one_each and (task.why is not None or left or stale):
             if task.why is None:
                 self._children.end(worker.name, "leftovers", task.kill_after)
         elif said.get("ended"):
@@ -224,12 +231,13 @@ class Pool:
                     again.append(task)
                 else:
                     finished.append((task, self._meaning(worker, task, ended, words)))
-                self._forget(worker, task)
+                self._roster.forget(worker, task)
             self._remove(worker)
         for task in again:
             self.submit(task)
         for task, answer in finished:
             task.finish(answer)
+        self._go_on(worker.place)
 
     def _meaning(self, worker: Worker, task: Task, ended: ChildExit, words: str) -> Answer:
         if task.why is not None:
@@ -250,22 +258,13 @@ class Pool:
         with self._lock:
             tasks = list(worker.tasks.values())
             for task in tasks:
-                self._forget(worker, task)
+                self._roster.forget(worker, task)
             self._remove(worker)
         for task in tasks:
             task.finish(Answer(why=task.why) if task.why is not None else answer)
 
-    def _forget(self, worker: Worker, task: Task) -> None:
-        worker.tasks.pop(task.run, None)
-        if self._by_run.get(task.run) is worker:
-            del self._by_run[task.run]
-        if not worker.tasks:
-            worker.idle_since = self._clock()
-
     def _remove(self, worker: Worker) -> None:
-        worker.retiring = True
-        if worker in self._workers:
-            self._workers.remove(worker)
+        self._roster.remove(worker)
         if worker.channel is not None:
             worker.channel.close()
         worker.words.close()
@@ -280,9 +279,11 @@ class _Listener:
 
     def failed(self, error: str) -> None:
         self._pool._over(self._worker, Answer(failed=error))
+        self._pool._go_on(self._worker.place)
 
     def exited(self, ended: ChildExit) -> None:
         self._pool._exited(self._worker, ended)
 
     def lost(self, error: str) -> None:
         self._pool._over(self._worker, Answer(lost=error))
+        self._pool._go_on(self._worker.place)

@@ -9,6 +9,8 @@ from typing import Any
 
 Message = dict[str, Any]
 
+READY: Message = {"ready": True}
+"""The first that a worker says: from now on it serves."""
 CHANNEL_FD = 3
 """The descriptor under which a worker finds its end."""
 LONGEST = 256 * 1024 * 1024

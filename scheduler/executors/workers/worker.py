@@ -68,18 +68,24 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """A process and its tasks. `retiring`: it gets no further ones. `ended` says why we ended it, if we did.
-    `overdue_at`: when it should be gone, since its channel is."""
+    """A process and its tasks. `ready`: it has been heard of. `retiring`: it gets no further ones. `ended` says why we
+    ended it, if we did. `overdue_at`: when it should be gone, since its channel is."""
 
     name: str
     place: Place
     idle_since: float
     tasks: dict[str, Task] = field(default_factory=dict)
     channel: Channel | None = None
+    ready: bool = False
     retiring: bool = False
     ended: str | None = None
     overdue_at: float | None = None
     words: IO[bytes] = field(default_factory=anonymous_file)
+
+    def overdue(self, now: float) -> bool:
+        """It should have ended one of its tasks, or itself, by now."""
+        times = (self.overdue_at, *(task.give_up_at for task in self.tasks.values()))
+        return any(at is not None and now >= at for at in times)
 
     def last_words(self) -> str:
         """The end of what the process itself printed: why it could not start, for example."""

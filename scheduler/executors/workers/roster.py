@@ -1,0 +1,110 @@
+"""Which workers a pool has, which tasks they have, and which tasks wait for one."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+
+from scheduler.core.ids import new_id
+from scheduler.executors.workers.worker import Place, Task, Worker
+
+STARTING = 2 * len(os.sched_getaffinity(0))
+"""Processes of one place that start at once. To start one costs as much as hundreds of short tasks: what comes
+meanwhile waits for whichever worker is free first."""
+STARTED_WITHIN = 5.0
+"""Seconds after which nobody waits any longer for a worker that has not said that it is there."""
+
+
+class Roster:
+    """At most `per_worker` tasks per worker; tasks wait in the order in which they came, a line per place. Nothing here
+    is done to a process or a channel, and only one thread at a time may use it."""
+
+    def __init__(self, kind: str, per_worker: int, clock: Callable[[], float]) -> None:
+        self.workers: list[Worker] = []
+        self._kind = kind
+        self._per_worker = per_worker
+        self._clock = clock
+        self._by_run: dict[str, Worker] = {}
+        self._waiting: dict[Place, deque[Task]] = {}
+
+    def wait(self, task: Task) -> None:
+        self._waiting.setdefault(task.place, deque()).append(task)
+
+    def places(self) -> list[Place]:
+        """Where tasks wait."""
+        return list(self._waiting)
+
+    def assign(self, place: Place) -> tuple[Worker, Task] | None:
+        """The task that waits longest there, and the worker that has it from now on; that one is new if nobody had room
+        and not too many are starting. None: nobody waits, or has to wait on."""
+        line = self._waiting.get(place)
+        if not line:
+            return None
+        worker = self._with_room(place)
+        if worker is None:
+            if self._starting(place) >= STARTING:
+                return None
+            worker = Worker(f"worker-{self._kind}-{new_id()}", place, self._clock())
+            self.workers.append(worker)
+        task = line.popleft()
+        if not line:
+            del self._waiting[place]
+        worker.tasks[task.run] = task
+        self._by_run[task.run] = worker
+        return worker, task
+
+    def find(self, run: str) -> tuple[Worker, Task] | None:
+        """Who has the task of this run."""
+        worker = self._by_run.get(run)
+        task = None if worker is None else worker.tasks.get(run)
+        return None if worker is None or task is None else (worker, task)
+
+    def withdraw(self, run: str) -> Task | None:
+        """The task of this run, which waits no longer; None if it does not wait."""
+        task = next((task for line in self._waiting.values() for task in line if task.run == run), None)
+        if task is not None:
+            line = self._waiting[task.place]
+            line.remove(task)
+            if not line:
+                del self._waiting[task.place]
+        return task
+
+    def withdraw_all(self) -> list[Task]:
+        waiting = [task for line in self._waiting.values() for task in line]
+        self._waiting.clear()
+        return waiting
+
+    def forget(self, worker: Worker, task: Task) -> None:
+        """The worker has this task no longer."""
+        worker.tasks.pop(task.run, None)
+        if self._by_run.get(task.run) is worker:
+            del self._by_run[task.run]
+        if not worker.tasks:
+            worker.idle_since = self._clock()
+
+    def remove(self, worker: Worker) -> None:
+        worker.retiring = True
+        if worker in self.workers:
+            self.workers.remove(worker)
+
+    def idle(self, since: float = float("inf")) -> list[Worker]:
+        """Workers that have had no task since then."""
+        return [one for one in self.workers if not one.tasks and not one.retiring and one.idle_since <= since]
+
+    def stuck(self, now: float) -> list[Worker]:
+        """Workers that should have ended a task, or themselves, by now."""
+        return [one for one in self.workers if one.ended is None and one.overdue(now)]
+
+    def _with_room(self, place: Place) -> Worker | None:
+        # The one used last first, so that the others get idle.
+        free = [
+            one for one in self.workers if len(one.tasks) < self._per_worker and not one.retiring and one.place == place
+        ]
+        return max(free, key=lambda one: one.idle_since, default=None)
+
+    def _starting(self, place: Place) -> int:
+        young = self._clock() - STARTED_WITHIN
+        return sum(
+            not (one.ready or one.retiring) and one.place == place and one.idle_since > young for one in self.workers
+        )
