@@ -73,6 +73,7 @@ KEY = base64.b64encode(b"k" * 24).decode()
         ("github", "secret", "sha256=secret", "without sha256= before it"),
         ("stripe", f"whsec_{KEY}", f" whsec_{KEY}", "without the blanks"),
         ("gitlab", "secret", '"secret"', "without the quotes"),
+        ("standard", f"whsec_{KEY}", f"whsec_{KEY}\n", "without whsec_ before it, read as base64"),
         ("twilio", "secret", " secret ", "without the blanks"),
     ],
 )

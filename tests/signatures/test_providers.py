@@ -135,6 +135,15 @@ def test_stripe_with_two_times() -> None:
     assert _reason(verify(sample.scheme, _with(request, stripe_signature=value), sample.secret)) == "header_repeated"
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [("nonsense", "signature_malformed"), ("t=1", "signature_unsupported"), ("t=1,v1=zz", "signature_malformed")],
+)
+def test_stripe_header_that_is_no_signature(value: str, reason: str) -> None:
+    request = Incoming(Headers.of([("Stripe-Signature", value)]), BODY)
+    assert _reason(verify(build("stripe", {}), request, "whsec_x")) == reason
+
+
 def test_stripe_without_a_time() -> None:
     sample = SAMPLES["stripe"]
     request = Incoming(Headers.of([("Stripe-Signature", "v1=" + "00" * 32)]), BODY)
@@ -301,6 +310,18 @@ def test_hmac_template_may_hold_other_words_and_the_address() -> None:
     request = Incoming(Headers.of([("X-S", code.upper())]), BODY, URL)
     assert isinstance(verify(scheme, request, secret), Accepted)
     assert _reason(verify(scheme, request, "not base64!")) == "secret_unusable"
+
+
+def test_hmac_id_that_holds_what_ends_it() -> None:
+    options = {"header": "X-S", "id": "header:X-Id", "template": "{id}:{body}"}
+    code = hmac.digest(b"secret", b"a:b:" + BODY, "sha256").hex()
+    for name, body in (("a:b", BODY), ("a", b"b:" + BODY), ("a.b", b"")):
+        request = Incoming(Headers.of([("X-S", code), ("X-Id", name)]), body)
+        found = verify(build("hmac", options), request, "secret")
+        if name == "a":
+            assert isinstance(found, Accepted)
+        else:
+            assert _reason(found) == ("id_malformed" if ":" in name else "signature_mismatch")
 
 
 def test_time_in_milliseconds_where_seconds_are_meant() -> None:

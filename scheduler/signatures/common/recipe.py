@@ -16,6 +16,7 @@ from scheduler.signatures.common.mac import SIZES, Claim, MacScheme, literal
 from scheduler.signatures.common.reading import Unreadable, codes, encoded, instant, single, values, written
 
 _PLACE = re.compile(r"\{(\w*)\}")
+_AFTER_ID = re.compile(r"\{id\}([^{]+)")
 _NAMES = ("timestamp", "id", "url", "body")
 
 
@@ -113,6 +114,11 @@ class RecipeScheme(MacScheme):
         recipe = self.recipe
         place = f"the header {recipe.header}"
         items = [one for value in values(request.headers, recipe.header) for one in recipe.items(value) if one]
+        ours = [one[len(recipe.prefix) :] for one in items if one.startswith(recipe.prefix)]
+        if not ours:
+            other = any(re.match(r"[A-Za-z0-9]+[=,:].", one, re.ASCII) for one in items)
+            reason = Refusal.SIGNATURE_UNSUPPORTED if other else Refusal.SIGNATURE_MALFORMED
+            raise Unreadable(reason, f"{place} holds nothing that begins with {recipe.prefix}")
         kind, _, where = recipe.timestamp.partition(":")
         stamp = delivery = ""
         if kind == "item":
@@ -124,12 +130,13 @@ class RecipeScheme(MacScheme):
         if recipe.id:
             where = recipe.id.partition(":")[2]
             delivery = single(request.headers, where, missing=Refusal.ID_MISSING, malformed=Refusal.ID_MALFORMED)
+            end = _AFTER_ID.search(recipe.template)
+            if end is not None and end[1] in delivery:
+                # With what ends it inside, the id could be read as a shorter one, and its rest as what follows.
+                raise Unreadable(
+                    Refusal.ID_MALFORMED, f"the header {where} holds {end[1]!r}, which ends it in the text"
+                )
         signed_at = instant(stamp, recipe.timestamp_unit) if stamp else None
-        ours = [one[len(recipe.prefix) :] for one in items if one.startswith(recipe.prefix)]
-        if not ours:
-            other = any(re.match(r"[A-Za-z0-9]+[=,:].", one, re.ASCII) for one in items)
-            reason = Refusal.SIGNATURE_UNSUPPORTED if other else Refusal.SIGNATURE_MALFORMED
-            raise Unreadable(reason, f"{place} holds nothing that begins with {recipe.prefix}")
         return Claim(codes(ours, recipe.encoding, SIZES[recipe.algorithm], place), signed_at, stamp, delivery)
 
     def _texts(self, request: Incoming, claim: Claim) -> tuple[SignedText, ...]:
