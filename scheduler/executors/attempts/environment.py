@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pwd
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
+from functools import cache, lru_cache
 from importlib import resources
 
 from scheduler.core.children import BASE_PATH
@@ -60,8 +62,9 @@ def build_environment(
 def base_environment(user: str | None, timezone: str) -> dict[str, str]:
     """What every child gets, whatever surrounds the daemon. TZDIR only on a system that does not know the zone: there
     its C library would take UTC without a word."""
-    base = {"PATH": BASE_PATH, "LANG": LANG, "HOME": _home(user), "TZ": timezone}
-    if timezone not in UTC_NAMES and not os.path.exists(os.path.join(SYSTEM_ZONES, timezone)):
+    home = _own_home() if user is None else _home(user)
+    base = {"PATH": BASE_PATH, "LANG": LANG, "HOME": home, "TZ": timezone}
+    if not _system_knows(SYSTEM_ZONES, timezone):
         base["TZDIR"] = str(resources.files("tzdata").joinpath("zoneinfo"))
     return base
 
@@ -70,8 +73,7 @@ def timezone_of(job: Job) -> str:
     """The zone of the job's schedule; without one the zone that the job names; else UTC."""
     if job.schedule is not None:
         return job.schedule.zone
-    named = job.definition.get("timezone")
-    return named if isinstance(named, str) else "UTC"
+    return _named_zone(job.definition_text)
 
 
 def idempotency_key(run: Run) -> str:
@@ -92,8 +94,28 @@ def _local(instant: datetime | None, zone: tzinfo) -> str:
     return "" if instant is None else instant.astimezone(zone).isoformat()
 
 
-def _home(user: str | None) -> str:
+@lru_cache(maxsize=1024)
+def _named_zone(definition: str) -> str:
+    named = json.loads(definition).get("timezone")
+    return named if isinstance(named, str) else "UTC"
+
+
+@cache
+def _system_knows(zones: str, timezone: str) -> bool:
+    return timezone in UTC_NAMES or os.path.exists(os.path.join(zones, timezone))
+
+
+@cache
+def _own_home() -> str:
+    """Ours does not change while we run; to look it up reads a file."""
     try:
-        return (pwd.getpwuid(os.geteuid()) if user is None else pwd.getpwnam(user)).pw_dir
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def _home(user: str) -> str:
+    try:
+        return pwd.getpwnam(user).pw_dir
     except KeyError:
         return "/"

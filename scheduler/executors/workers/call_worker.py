@@ -15,12 +15,10 @@ from io import TextIOWrapper
 
 from scheduler.executors.workers.function import (
     NotCallable,
-    Stamp,
+    SourceStamps,
     call,
     find,
     own_traceback,
-    source_stamps,
-    stamp_of,
 )
 from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
 
@@ -41,7 +39,7 @@ class CallWorker:
         self._home = os.getcwd()
         sys.path[:0] = [self._home, *filter(None, python_path.split(os.pathsep))]
         self._clean = dict(os.environ)
-        self._stamps: dict[str, Stamp] = source_stamps({})
+        self._stamps = SourceStamps()
         self._null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         self._own = os.dup(1)
         os.set_inheritable(self._own, False)
@@ -61,14 +59,14 @@ class CallWorker:
                 self._channel.sendall(pack(self._carry_out(order)))
 
     def _carry_out(self, order: Message) -> Message:
-        if any(stamp_of(path) != stamp for path, stamp in self._stamps.items()):
+        if self._stamps.stale():
             return {"run": order["run"], "stale": True}
         with self._surroundings(order):
             answer = _outcome(order)
             for stream in (*self._streams, sys.stdout, sys.stderr):
                 _flush(stream)
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._stamps = source_stamps(self._stamps)
+        self._stamps.extend()
         threads, processes = _left()
         return {"run": order["run"], "at": ended, "threads": threads, "processes": processes, **answer}
 

@@ -101,17 +101,30 @@ def own_traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, rest or error.__traceback__))
 
 
-def source_stamps(known: Mapping[str, Stamp]) -> dict[str, Stamp]:
+class SourceStamps:
     """Change stamps of the files behind imported modules that belong to jobs, not to installed packages."""
-    stamps = dict(known)
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
-        if isinstance(path, str) and path not in stamps and not path.startswith(_SETTLED):
-            stamps[path] = stamp_of(path)
-    return stamps
+
+    def __init__(self) -> None:
+        self._stamps: dict[str, Stamp] = {}
+        self._seen: set[str] = set()
+        self.extend()
+
+    def extend(self) -> None:
+        """Takes in what was imported since the last time."""
+        fresh = sys.modules.keys() - self._seen
+        self._seen |= fresh
+        for name in fresh:
+            module = sys.modules.get(name)
+            path = getattr(module, "__file__", None) if isinstance(module, ModuleType) else None
+            if isinstance(path, str) and path not in self._stamps and not path.startswith(_SETTLED):
+                self._stamps[path] = _stamp_of(path)
+
+    def stale(self) -> bool:
+        """Whether one of the files has changed since it was imported."""
+        return any(_stamp_of(path) != stamp for path, stamp in self._stamps.items())
 
 
-def stamp_of(path: str) -> Stamp:
+def _stamp_of(path: str) -> Stamp:
     try:
         found = os.stat(path)
     except OSError:
