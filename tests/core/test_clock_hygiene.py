@@ -39,6 +39,7 @@ sys.exit(result)
 
 def test_the_cores_tests_pass_in_1999() -> None:
     plain = ["-q", "--noconftest", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=100"]
+    plain += ["-p", "no:schemathesis"]  # it takes long to import, and nothing here uses it
     slow = ["-k", "not never_leaves and not season and not without_an_excuse and not drift"]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *plain, *slow, *(str(HERE / name) for name in TESTED)],
