@@ -11,12 +11,13 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 import structlog
-from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.executors.pool import BasePoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
@@ -48,6 +49,13 @@ class Steadily(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types.
         return previous_fire_time + (turns + 1) * self._interval
 
 
+class _Threads(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types.
+    """APScheduler's way to threads that others use, too."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        super().__init__(threads)
+
+
 class Daemon:
     """`loops` by name; `next_due` tells when the planner must look again (None: nothing to come)."""
 
@@ -62,9 +70,10 @@ class Daemon:
         self._next_due = next_due
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stop = threading.Event()
+        self._threads = ThreadPoolExecutor(2 * len(loops) + 2, thread_name_prefix="loops")
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
-            executors={"default": ThreadPoolExecutor(2 * len(loops) + 2)},
+            executors={"default": _Threads(self._threads)},
             job_defaults={"coalesce": True, "max_instances": 16, "misfire_grace_time": None},
         )
 
@@ -79,7 +88,8 @@ class Daemon:
         """A tick of that loop, soon; requests that come before it begins are one."""
         loop = self._loops[name]
         if loop.request() and self._scheduler.running:
-            self._scheduler.add_job(loop.run, "date", id=f"{name}-now", replace_existing=True)
+            with suppress(RuntimeError):  # It is being shut down.
+                self._threads.submit(loop.run)
 
     def post(self, work: Callable[[], None]) -> None:
         """Has the main thread do it; from any thread or signal handler."""
