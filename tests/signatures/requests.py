@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
-from scheduler.core.signature import Headers, Incoming, LiveSecret, Scheme, Signed, Verdict
+from scheduler.core.signature import Headers, Incoming, LiveSecret, Refusal, Rejected, Scheme, Signed, Verdict
 from scheduler.signatures.registry import build
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -49,3 +49,10 @@ def secrets(*values: str) -> list[LiveSecret]:
 
 def verify(scheme: Scheme, request: Incoming, *values: str, now: datetime = NOW) -> Verdict:
     return scheme.verify(request, secrets(*values), tolerance=TOLERANCE, now=now)
+
+
+def refused(found: object, *reasons: Refusal) -> Rejected:
+    assert isinstance(found, Rejected), found
+    assert found.reason in (reasons or tuple(Refusal)), found
+    assert found.why
+    return found

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.signatures.requests import Sample
+from scheduler.core.signature import LiveSecret, Signed
+from tests.signatures.requests import NOW, URL, Sample
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -75,3 +79,16 @@ SAMPLES = {
     ),
     "twilio with JSON": _sample("twilio"),
 }
+
+
+def of(wanted: Callable[[Sample], bool] = lambda sample: True) -> Any:
+    """A fixture of the samples that something is promised of."""
+
+    def chosen(request: pytest.FixtureRequest) -> Sample:
+        return SAMPLES[request.param]
+
+    return pytest.fixture(params=sorted(name for name, one in SAMPLES.items() if wanted(one)))(chosen)
+
+
+def signed(sample: Sample) -> Signed:
+    return sample.scheme.sign(sample.body, LiveSecret("the signer", sample.secret), now=NOW, url=URL)
