@@ -12,7 +12,7 @@ from scheduler.life import UNWRITTEN
 from tests.daemon.conftest import Make
 from tests.daemon.waiting import wait_for
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(120), pytest.mark.xdist_group("load")]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
 
 JOBS = """
 defaults: {timezone: UTC}
@@ -20,12 +20,13 @@ jobs:
   seconds: {schedule: "* * * * * *", command: ["true"]}
   long: {command: ["sleep", "600"], kill_after: 1s}
 """
-LONGEST_INTERVAL = 10.0
-"""Seconds between two beats: a loop that asks the database so seldom turns well in between."""
+LONGEST_INTERVAL = 3.0
+"""Seconds between two beats, here: a loop that asks the database so seldom turns well in between."""
 
 
 def test_it_ends_soon_and_says_once_what_was_not_written(make_world: Make, tmp_path: Path) -> None:
     world = make_world(JOBS, SCHEDULER_DRAIN_TIMEOUT="1s")
+    world.program = ("tests.tuned", f"scheduler.engine.beats.LONGEST_INTERVAL={LONGEST_INTERVAL}")
     world.start()
     status, body = world.ask("POST", "/v1/jobs/long/runs", {})
     assert status == 202
