@@ -1,0 +1,50 @@
+"""Events in the store: the inbox, and what was refused at its door."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from scheduler.core.event import Event, NewEvent, Reject
+
+
+class Events(Protocol):
+    def add(self, events: Sequence[NewEvent]) -> dict[tuple[str, str], tuple[int, bool]]:
+        """Stores those that are new, in this order; (seq, whether it is new) by (source, id). Of one that is there,
+        only `webhook_at`, `scan_at` and `duplicates` change. The unique index decides, never a look before."""
+        ...
+
+    def get(self, source: str, event: str) -> Event | None:
+        """With its body."""
+        ...
+
+    def by_seq(self, seqs: Collection[int]) -> dict[int, Event]:
+        """With bodies."""
+        ...
+
+    def known(self, source: str, ids: Collection[str]) -> Mapping[str, Event]:
+        """Those of these ids that the inbox has, without bodies; one query."""
+        ...
+
+    def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
+        """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,
+        and the ids of up to `limit`."""
+        ...
+
+    def reject(self, reject: Reject, keep: int) -> None:
+        """Keeps it, and of its source's refused requests the newest `keep`. `seq` is not read."""
+        ...
+
+    def rejects(self, source: str, limit: int) -> list[Reject]:
+        """The newest that were not accepted since, newest first."""
+        ...
+
+    def accept(self, seqs: Collection[int], now: datetime) -> None:
+        """These refused requests were verified again, and stored."""
+        ...
+
+    def prune(self, source: str, keep: timedelta, now: datetime, limit: int) -> int:
+        """Deletes events received longer than `keep` ago, at most `limit`; the number. Never one of which a run is
+        unfinished or a dead letter."""
+        ...
