@@ -26,7 +26,8 @@ LONGEST_INTERVAL = 3.0
 
 def test_it_ends_soon_and_says_once_what_was_not_written(make_world: Make, tmp_path: Path) -> None:
     world = make_world(JOBS, SCHEDULER_DRAIN_TIMEOUT="1s")
-    world.program = ("tests.tuned", f"scheduler.engine.beats.LONGEST_INTERVAL={LONGEST_INTERVAL}")
+    beats = f"scheduler.engine.beats.LONGEST_INTERVAL={LONGEST_INTERVAL}"
+    world.program = ("tests.tuned", beats, "scheduler.engine.drain.SETTLING=3")
     world.start()
     status, body = world.ask("POST", "/v1/jobs/long/runs", {})
     assert status == 202
