@@ -163,7 +163,7 @@ def test_in_a_crowd_one_transaction_waits_for_those_that_are_about_to_end(
     sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of its own would cost as much as sixty together."""
-    rig = Rig(sqlite, jobs({name: MINUTELY for name in "abcdef"}))
+    rig = Rig(sqlite, jobs(dict.fromkeys("abcdef", MINUTELY)))
     rig.tick(minutes=1)
     a, b, c, d, e, _f = list(rig.executor.live)
     ending, waited, batches = rig.worker._settler, [], []
