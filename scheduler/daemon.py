@@ -44,8 +44,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs until it is told to stop. Exit status 0 after a drain, 74 if the ledger lacks something of it, 78 for a start
-    that settings or the file forbid."""
+    """Runs until it is told to stop. Exit status 0 after a drain, 74 if the ledger lacks something of it, 78 for a
+    start that settings or the file forbid."""
     open_missing_streams(lose_output=True)
     flags = vars(parser().parse_args(arguments))
     faulthandler.enable()  # A watchdog's SIGABRT then tells where each thread was.
