@@ -4,7 +4,8 @@ SHELL := /bin/sh
 # Empty: the first good one that is found.
 PYTHON ?=
 BIN := .venv/bin
-WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+# One more than cores: many tests wait.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 
 .PHONY: help run test bench lowest check fix lock clean runtime dev
 
