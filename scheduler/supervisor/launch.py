@@ -32,6 +32,7 @@ class Launcher:
         self._marks = marks
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._own_pid = os.getpid()
+        self._handled: list[int] | None = None
         with open("/proc/self/oom_score_adj", encoding="ascii") as file:
             self._oom = min(1000, int(file.read()) + _OOM_STEP)
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -42,6 +43,9 @@ class Launcher:
 
     def start(self, order: dict[str, Any], fds: dict[str, int], slot: int, cgroup: Cgroup | None) -> tuple[int, int]:
         """The new child's number and the descriptor that tells how its exec went; OSError if fork fails."""
+        if self._handled is None:
+            # Asked before the fork: to ask about 64 signals takes longer than all else that a child does.
+            self._handled = _handled_signals()
         tell, told = os.pipe2(os.O_CLOEXEC)
         try:
             os.set_blocking(tell, False)
@@ -65,7 +69,7 @@ class Launcher:
             if os.getppid() != self._own_pid:
                 os._exit(127)
             told = self._arrange(fds, told)
-            _default_signals()
+            _default_signals(self._handled or [])
             self._confine(slot, cgroup)
             stage = "limits"
             limits = order.get("limits") or {}
@@ -113,19 +117,25 @@ class Launcher:
         return told
 
     def _confine(self, slot: int, cgroup: Cgroup | None) -> None:
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb") as file:
-            file.write(str(self._oom).encode("ascii"))
+        with contextlib.suppress(OSError):
+            score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+            os.write(score, b"%d" % self._oom)
+            os.close(score)
         if cgroup is not None:
             cgroup.join()
         resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
         self._marks.put_on(slot)
 
 
-def _default_signals() -> None:
+def _handled_signals() -> list[int]:
+    """Those that this process ignores or handles; it does so from its start to its end."""
+    return [int(one) for one in signal.valid_signals() if signal.getsignal(one) not in (signal.SIG_DFL, None)]
+
+
+def _default_signals(handled: list[int]) -> None:
     """As after a fresh start: nothing ignored, nothing blocked. What came meanwhile is delivered now."""
-    for number in signal.valid_signals():
-        if signal.getsignal(number) not in (signal.SIG_DFL, None):
-            signal.signal(number, signal.SIG_DFL)
+    for number in handled:
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 

@@ -10,6 +10,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc_prctl = _libc.prctl
+_libc_prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 
 
 def become_subreaper() -> None:
@@ -34,6 +36,6 @@ def boot_id() -> str:
 
 
 def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if _libc_prctl(option, value, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), f"prctl {option}")
