@@ -21,8 +21,9 @@ from scheduler.config.refusal import shown
 from scheduler.config.timing import Timing
 from scheduler.config.translate import complaints
 from scheduler.config.written import action_of, canonical, definition_of, fingerprint_of
-from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Secret, Watch, lock_key
+from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Watch, lock_key
 from scheduler.core.model import Status
+from scheduler.core.secret import Secret
 
 _PLAIN = Child()
 _BACKSTOP = timedelta(hours=24)

@@ -15,7 +15,8 @@ from scheduler.config.importable import why_not_importable
 from scheduler.config.problem import Path
 from scheduler.config.secrets import missing
 from scheduler.core.children import BASE_PATH
-from scheduler.core.job import Job, Secret
+from scheduler.core.job import Job
+from scheduler.core.secret import Secret
 
 _HERE = "on this machine"
 _PLAIN_WORD = re.compile(r"\s*([A-Za-z0-9_./+%,:@-]+)(?=[\s;&|<>]|$)")

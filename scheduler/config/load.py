@@ -25,7 +25,8 @@ from scheduler.config.suggest import did_you_mean
 from scheduler.config.translate import complaints, keys_of
 from scheduler.config.written import canonical
 from scheduler.core.errors import ScheduleError
-from scheduler.core.job import Configuration, Job, Queue, Secret
+from scheduler.core.job import Configuration, Job, Queue
+from scheduler.core.secret import Secret
 from scheduler.core.zone import zone_of
 
 

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Mapping
 
-from scheduler.core.job import Secret
+from scheduler.core.secret import Secret
 
 
 def missing(secret: Secret, environ: Mapping[str, str] | None = None) -> str | None:

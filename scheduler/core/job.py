@@ -13,6 +13,8 @@ from enum import StrEnum
 
 from scheduler.core.model import Json, Status
 from scheduler.core.schedule import Schedule
+from scheduler.core.secret import Secret
+from scheduler.core.source import Compensate, OnEvent, Source
 
 
 class Overlap(StrEnum):
@@ -82,15 +84,6 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
-    """Where a secret is read when the run starts: exactly one of the two."""
-
-    env: str | None = None
-    file: str | None = None
-    prefix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """Resource limits of a child: bytes of address space, number of tasks, niceness."""
 
@@ -142,6 +135,7 @@ class Job:
     enabled: bool = True
     schedule: Schedule | None = None
     after: After | None = None
+    on_event: OnEvent | None = None
     overlap: Overlap = Overlap.SKIP
     lock: str | None = None
     catch_up: CatchUp = CatchUp.LATEST
@@ -161,6 +155,7 @@ class Job:
     log_limit: int = 1 << 20
     child: Child = Child()
     watch: Watch = Watch()
+    compensate: Compensate | None = None
 
     @property
     def definition(self) -> Mapping[str, Json]:
@@ -194,3 +189,4 @@ class Configuration:
     files: Mapping[str, str]
     jobs: Mapping[str, Job]
     queues: Mapping[str, Queue]
+    sources: Mapping[str, Source] = field(default_factory=dict)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
-from scheduler.core.job import Secret
 from scheduler.core.model import Json
 from scheduler.core.preset import Answer, EventFields, Handshake
+from scheduler.core.secret import Secret
 
 MAX_BODY = 1 << 20
 """Bytes of a request's body, unless the source says otherwise."""

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlsplit
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.execution import Launch
-from scheduler.core.job import Secret
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
+from scheduler.core.secret import Secret
 from scheduler.executors.attempts.environment import base_environment
 from scheduler.executors.attempts.secrets import read_secret
 from scheduler.executors.attempts.values import to_json

@@ -10,8 +10,9 @@ import pytest
 
 from scheduler.config.load import load_file
 from scheduler.config.problem import ConfigError
-from scheduler.core.job import CatchUp, Leftovers, Limits, OnLost, Overlap, Queue, Retries, Secret
+from scheduler.core.job import CatchUp, Leftovers, Limits, OnLost, Overlap, Queue, Retries
 from scheduler.core.model import Status
+from scheduler.core.secret import Secret
 from tests.config.texts import load, one, problems
 
 CRON = "schedule: 0 8 * * 1, timezone: Asia/Shanghai, command: x"

@@ -15,9 +15,10 @@ from typing import Any
 from scheduler.core.children import Children
 from scheduler.core.execution import Launch
 from scheduler.core.ids import new_id
-from scheduler.core.job import Action, Child, Job, Limits, Secret
+from scheduler.core.job import Action, Child, Job, Limits
 from scheduler.core.model import Cause, Run, Status
 from scheduler.core.outcome import Failed, Outcome, Succeeded
+from scheduler.core.secret import Secret
 from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context

@@ -7,10 +7,10 @@ import pytest
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.execution import Launch
-from scheduler.core.job import Secret
 from scheduler.core.model import Cause, JobState
 from scheduler.core.outcome import Failed, Snoozed
 from scheduler.core.schedule import Schedule
+from scheduler.core.secret import Secret
 from scheduler.executors.attempts import environment
 from scheduler.executors.attempts.environment import idempotency_key, traceparent
 from scheduler.executors.attempts.secrets import read_secret

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scheduler.core.job import Secret
+from scheduler.core.secret import Secret
 from scheduler.executors.attempts.records import AttemptRecords
 from tests.executors.harness import Bench, secret, until
 

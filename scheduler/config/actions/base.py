@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from scheduler.config.models.base import Model
 from scheduler.config.problem import Path
-from scheduler.core.job import Secret
 from scheduler.core.model import Json
+from scheduler.core.secret import Secret
 
 
 class Options(Model):

@@ -14,8 +14,8 @@ from scheduler.config.interpolation import REFERENCE
 from scheduler.config.models.secret import SecretModel
 from scheduler.config.problem import Path
 from scheduler.config.refusal import refuse, shown, text_of
-from scheduler.core.job import Secret
 from scheduler.core.model import Json
+from scheduler.core.secret import Secret
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -10,7 +10,7 @@ from scheduler.config.fields import Line, Text
 from scheduler.config.interpolation import check_variable
 from scheduler.config.models.base import Model
 from scheduler.config.refusal import refuse, shown
-from scheduler.core.job import Secret
+from scheduler.core.secret import Secret
 
 
 class SecretModel(Model):

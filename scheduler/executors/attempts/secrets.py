@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.job import Secret
+from scheduler.core.secret import Secret
 
 _LARGEST = 64 * 1024
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from scheduler.core.job import Secret
 from scheduler.core.model import Json
+from scheduler.core.secret import Secret
 from scheduler.executors.attempts.values import to_json
 
 _PASSABLE = 0o711
