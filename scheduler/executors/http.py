@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
 
+from scheduler.config.secrets import read_secret
 from scheduler.core.errors import InvalidInput
 from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.core.secret import Secret
 from scheduler.executors.attempts.environment import base_environment
-from scheduler.executors.attempts.secrets import read_secret
 from scheduler.executors.attempts.values import to_json
 from scheduler.executors.context import Context
 from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_message

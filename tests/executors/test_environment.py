@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.config.secrets import read_secret
 from scheduler.core.errors import InvalidInput
 from scheduler.core.execution import Launch
 from scheduler.core.model import Cause, JobState
@@ -13,7 +14,6 @@ from scheduler.core.schedule import Schedule
 from scheduler.core.secret import Secret
 from scheduler.executors.attempts import environment
 from scheduler.executors.attempts.environment import idempotency_key, traceparent
-from scheduler.executors.attempts.secrets import read_secret
 from tests.executors.harness import Bench, make_run, secret
 
 DUE = datetime(2026, 3, 9, 0, 0, tzinfo=UTC)
