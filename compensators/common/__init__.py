@@ -1,0 +1,1 @@
+"""What several compensators share: the HTTP client, items of lists, how options are read."""
