@@ -24,7 +24,8 @@ class NewEvent:
     it. `body` are the bytes as they came; `headers` those that its fields are read from, names in lower case.
 
     `vouched_by`: which secret signed it, or "api" if we asked for it ourselves. `found_by`: the scan that found it.
-    `problems` are sentences about fields that could not be read. `occurred_at` is the provider's time."""
+    `problems` are sentences about fields that could not be read. `occurred_at` is the provider's time. `held`: its
+    source is paused, and it makes no run before that is over."""
 
     source: str
     id: str
@@ -39,6 +40,7 @@ class NewEvent:
     vouched_by: str = ""
     found_by: str = ""
     problems: tuple[str, ...] = ()
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Event:
     webhook_at: datetime | None = None
     scan_at: datetime | None = None
     duplicates: int = 0
+    held: bool = False
 
     @property
     def missed(self) -> bool:

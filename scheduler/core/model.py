@@ -146,7 +146,8 @@ class JobState:
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """A run to insert. `key` is unique per job; a second insert of it changes nothing. `has_payload` tells a payload
-    of null from none: runs with a payload have retries of their own and become dead letters when they fail."""
+    of null from none: runs with a payload have retries of their own and become dead letters when they fail. `rank`:
+    among those that wait for the same lock the smallest is next, then the oldest (None: the oldest)."""
 
     id: str
     job: str
@@ -163,6 +164,7 @@ class NewRun:
     retry_of: str | None = None
     note: str = ""
     author: str = ""
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,7 @@ class Run:
     checkpoint: Json = None
     discarded_at: datetime | None = None
     took: float | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

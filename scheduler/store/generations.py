@@ -39,6 +39,12 @@ class SqlGenerations:
         """0 if there is none."""
         return self.session.rows(select(func.max(t.generations.c.id))).scalar() or 0
 
+    def hold(self) -> int:
+        """`newest_id`, and nobody adds a generation until this transaction ends; others may hold it, too."""
+        if self.session.kind == "postgresql":
+            self.session.connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _ADVISORY})
+        return self.newest_id()
+
     def get(self, number: int) -> Generation | None:
         row = self.session.rows(select(t.generations).where(t.generations.c.id == number)).first()
         return None if row is None else generation_of(row)

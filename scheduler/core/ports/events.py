@@ -15,6 +15,19 @@ class Events(Protocol):
         only `webhook_at`, `scan_at` and `duplicates` change. The unique index decides, never a look before."""
         ...
 
+    def newest(self, source: str, subjects: Collection[str]) -> Mapping[str, tuple[datetime, str]]:
+        """Per subject, of the stored events that say when they occurred: the greatest (occurred_at, id); one query."""
+        ...
+
+    def held(self, sources: Collection[str], limit: int) -> list[Event]:
+        """Events of these sources that are held, with bodies, oldest first by `seq`; a look costs nothing while there
+        are none."""
+        ...
+
+    def release(self, seqs: Collection[int]) -> set[int]:
+        """These are held no longer; those of them that were until now."""
+        ...
+
     def get(self, source: str, event: str) -> Event | None:
         """With its body."""
         ...
@@ -46,5 +59,5 @@ class Events(Protocol):
 
     def prune(self, source: str, keep: timedelta, now: datetime, limit: int) -> int:
         """Deletes events received longer than `keep` ago, at most `limit`; the number. Never one of which a run is
-        unfinished or a dead letter."""
+        unfinished or a dead letter, nor one that is held."""
         ...

@@ -15,6 +15,10 @@ class Generations(Protocol):
 
     def newest_id(self) -> int: ...
 
+    def hold(self) -> int:
+        """`newest_id`, and nobody adds a generation until the transaction ends; others may hold it, too."""
+        ...
+
     def get(self, number: int) -> Generation | None: ...
 
     def find(self, digest: str) -> Generation | None:
