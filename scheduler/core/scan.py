@@ -53,6 +53,8 @@ class ScanState:
     window: Window | None = None
     cursor: Cursor | None = None
     counts: Counts = Counts()
+    began_at: datetime | None = None
+    """When the listing of `window` began, by our clock."""
     run: str | None = None
     """The run that wrote it last."""
 
