@@ -7,7 +7,7 @@ only the child that needs it. Success is the end of a close-on-exec pipe; failur
 
 from __future__ import annotations
 
-import contextlib
+import _signal  # type: ignore[import-not-found]  # `signal` makes an enum of every signal, in every child
 import errno
 import fcntl
 import os
@@ -32,9 +32,8 @@ class Launcher:
         self._marks = marks
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._own_pid = os.getpid()
-        self._handled: list[int] | None = None
         with open("/proc/self/oom_score_adj", encoding="ascii") as file:
-            self._oom = min(1000, int(file.read()) + _OOM_STEP)
+            self._oom = b"%d" % min(1000, int(file.read()) + _OOM_STEP)
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
         if self._files[0] != self._files[1]:
             # A burst of starts brings many descriptors at once; children get the former limit back.
@@ -43,9 +42,6 @@ class Launcher:
 
     def start(self, order: dict[str, Any], fds: dict[str, int], slot: int, cgroup: Cgroup | None) -> tuple[int, int]:
         """The new child's number and the descriptor that tells how its exec went; OSError if fork fails."""
-        if self._handled is None:
-            # Asked before the fork: to ask about 64 signals takes longer than all else that a child does.
-            self._handled = _handled_signals()
         tell, told = os.pipe2(os.O_CLOEXEC)
         try:
             os.set_blocking(tell, False)
@@ -69,7 +65,8 @@ class Launcher:
             if os.getppid() != self._own_pid:
                 os._exit(127)
             told = self._arrange(fds, told)
-            _default_signals(self._handled or [])
+            # As after a fresh start: nothing blocked. What came meanwhile is delivered now.
+            _signal.pthread_sigmask(signal.SIG_SETMASK, ())
             self._confine(slot, cgroup)
             stage = "limits"
             limits = order.get("limits") or {}
@@ -101,42 +98,36 @@ class Launcher:
                 os._exit(127)
 
     def _arrange(self, fds: dict[str, int], told: int) -> int:
-        """Put descriptors where the child expects them and close all others; the new place of `told`."""
-        # First all of them out of the way, `told` last and thus highest, then each to its place.
-        high = {name: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for name, fd in fds.items()}
-        told = fcntl.fcntl(told, fcntl.F_DUPFD_CLOEXEC, max([10, *high.values()]) + 1)
-        os.dup2(high.get("stdin", self._null), 0)
-        os.dup2(high["output"], 1)
-        os.dup2(high["output"], 2)
+        """Put descriptors where the child expects them and close all others; the new place of `told`. None of them is
+        below CHANNEL_FD yet."""
+        output, channel = fds["output"], fds.get("channel")
+        os.dup2(fds.get("stdin", self._null), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         first = CHANNEL_FD
-        if "channel" in high:
-            os.dup2(high["channel"], CHANNEL_FD)
+        if channel is not None:
+            if told == CHANNEL_FD:
+                told = fcntl.fcntl(told, fcntl.F_DUPFD_CLOEXEC, CHANNEL_FD + 1)
+            if channel == CHANNEL_FD:
+                os.set_inheritable(channel, True)
+            else:
+                os.dup2(channel, CHANNEL_FD)
             first += 1
         os.closerange(first, told)
         os.closerange(told + 1, self._most_files)
         return told
 
     def _confine(self, slot: int, cgroup: Cgroup | None) -> None:
-        with contextlib.suppress(OSError):
-            score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-            os.write(score, b"%d" % self._oom)
+        try:
+            score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+            os.write(score, self._oom)
             os.close(score)
+        except OSError:
+            pass
         if cgroup is not None:
             cgroup.join()
         resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
         self._marks.put_on(slot)
-
-
-def _handled_signals() -> list[int]:
-    """Those that this process ignores or handles; it does so from its start to its end."""
-    return [int(one) for one in signal.valid_signals() if signal.getsignal(one) not in (signal.SIG_DFL, None)]
-
-
-def _default_signals(handled: list[int]) -> None:
-    """As after a fresh start: nothing ignored, nothing blocked. What came meanwhile is delivered now."""
-    for number in handled:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def _limit(kind: int, value: int | None) -> None:

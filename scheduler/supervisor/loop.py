@@ -269,7 +269,10 @@ def main(fd: int) -> None:
     linux.become_subreaper()
     # A stopped supervisor must wake when its daemon dies.
     linux.signal_on_parent_death(signal.SIGCONT)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Children inherit what is ignored; here all of it is blocked.
+    for number in signal.valid_signals():
+        if signal.getsignal(number) in (signal.SIG_IGN, signal.default_int_handler):
+            signal.signal(number, signal.SIG_DFL)
     faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
     signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals() - faults - {signal.SIGCHLD, signal.SIGCONT})
     os.set_inheritable(fd, False)
