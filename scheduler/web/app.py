@@ -26,11 +26,11 @@ from scheduler.web import (
 )
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
-from scheduler.web.enqueue import Porter
 from scheduler.web.events import Hub
 from scheduler.web.guard import Guard
 from scheduler.web.openapi import document
 from scheduler.web.operation import Operation
+from scheduler.web.porter import Porter
 from scheduler.web.rates import Lines
 from scheduler.web.router import Router
 from scheduler.web.schemas import OBJECT
@@ -67,7 +67,7 @@ def create_app(backend: Backend, hub: Hub, *, trusted: bool) -> ASGIApp:
     app.state.hub = hub
     app.state.watch = RunWatch(backend.bus)
     app.state.lines = Lines()
-    app.state.porter = Porter(backend.commands)
+    app.state.porter = Porter(backend.commands.submit)
     app.state.scrapes = CapacityLimiter(1)
     app.state.strangers = CapacityLimiter(1)
     return Guard(app, backend.gate, trusted=trusted)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from anyio import to_thread
 from starlette.requests import Request
 
 from scheduler.core.access import Access
-from scheduler.core.commands import Accepted, Commands, IfBusy, RunRequest
+from scheduler.core.commands import Accepted, IfBusy, RunRequest
 from scheduler.core.errors import InvalidInput, NotFound, SchedulerError, Unavailable
 from scheduler.core.model import Cause, Status, WaitsFor
 from scheduler.core.queries import Queries
@@ -22,6 +19,7 @@ from scheduler.web.fields import Anything, Body, Flag, Items, Text
 from scheduler.web.inputs import BODY_LIMIT, plain_name
 from scheduler.web.operation import Operation, author_of
 from scheduler.web.parameters import Header
+from scheduler.web.porter import Porter
 from scheduler.web.present import Shown, waiting_json
 from scheduler.web.schemas import ref
 
@@ -52,31 +50,6 @@ START = Body(
 )
 
 
-class Porter:
-    """Carries requests to the intake and answers back into this event loop, those of one commit together."""
-
-    def __init__(self, commands: Commands) -> None:
-        self._commands = commands
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def ask(self, requests: Sequence[RunRequest]) -> list[Accepted | SchedulerError]:
-        self._loop = asyncio.get_running_loop()
-        ticket: asyncio.Future[list[Accepted | SchedulerError]] = self._loop.create_future()
-        self._commands.submit(requests, ticket, self._deliver)
-        return await ticket
-
-    def _deliver(self, served: list[tuple[Any, list[Accepted | SchedulerError]]]) -> None:
-        assert self._loop is not None
-        with contextlib.suppress(RuntimeError):  # The loop was closed: nobody waits any more.
-            self._loop.call_soon_threadsafe(_hand_out, served)
-
-
-def _hand_out(served: list[tuple[Any, list[Accepted | SchedulerError]]]) -> None:
-    for ticket, answers in served:
-        if not ticket.done():
-            ticket.set_result(answers)
-
-
 async def start_runs(request: Request) -> Answer:
     """Starts a run now: 202 for a new one, 200 if this `Idempotency-Key` has already made it. It is on disk before the
     answer.
@@ -100,8 +73,8 @@ async def start_runs(request: Request) -> Answer:
     return await _several(backend, answers)
 
 
-def porter_of(request: Request) -> Porter:
-    porter: Porter = request.app.state.porter
+def porter_of(request: Request) -> Porter[RunRequest, Accepted | SchedulerError]:
+    porter: Porter[RunRequest, Accepted | SchedulerError] = request.app.state.porter
     return porter
 
 
