@@ -7,19 +7,23 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.core.job import Configuration, Job
+from scheduler.engine.subscribers import Subscriber, by_source
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`followers`: the enabled jobs that run after others, by the name of the other."""
+    """`followers`: the enabled jobs that run after others, by the name of the other. `subscribers`: those that events
+    concern, by source."""
 
     generation: int
     configuration: Configuration
     followers: Mapping[str, tuple[Job, ...]]
+    subscribers: Mapping[str, tuple[Subscriber, ...]]
 
     @classmethod
     def of(cls, generation: int, configuration: Configuration) -> Loaded:
-        return cls(generation, configuration, by_followed(configuration.jobs.values()))
+        jobs = configuration.jobs.values()
+        return cls(generation, configuration, by_followed(jobs), by_source(jobs))
 
 
 def by_followed(jobs: Iterable[Job]) -> dict[str, tuple[Job, ...]]:

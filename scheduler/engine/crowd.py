@@ -1,0 +1,150 @@
+"""What many ask for at once shares commits.
+
+One thread takes whatever has come since its last commit, has all of it done in one transaction, and answers when that
+is on disk. So the number of things per second is not that of the disk's commits. A group that fails for a reason of its
+own is taken apart, and its members are done one by one.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from scheduler.core.errors import SchedulerError
+
+log = structlog.get_logger("engine")
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+Served = list[tuple[Any, list[A | SchedulerError]]]
+"""Tickets, each with the answers to what was asked with it."""
+
+MOST = 1_000
+"""Things (by their weight) in one transaction; who asks for more at once has one alone."""
+LULL, LINGER = 0.001, 0.015
+"""Seconds: in a crowd, a group is closed when nobody has come for so long, or after so long at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked(Generic[T, A]):
+    items: Sequence[T]
+    ticket: Any
+    deliver: Callable[[Served[A]], None]
+
+
+class Crowd(Generic[T, A]):
+    """`commit` does things together: one answer for each, in their order; what it raises as a SchedulerError is the
+    answer to all. `after` is told of them when they were answered. `about` names a thing to the log, `weigh` says for
+    how many of the usual kind it counts.
+
+    Before `start` and after `stop` all is done at once, in the thread that asks."""
+
+    def __init__(
+        self,
+        name: str,
+        commit: Callable[[list[T]], list[A | SchedulerError]],
+        after: Callable[[list[T], list[A | SchedulerError]], None],
+        about: Callable[[T], dict[str, str]],
+        weigh: Callable[[T], int] = lambda item: 1,
+    ) -> None:
+        self._name = name
+        self._commit = commit
+        self._after = after
+        self._about = about
+        self._weigh = weigh
+        self._asked: queue.SimpleQueue[_Asked[T, A] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """What was asked before is served."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._asked.put(None)
+            thread.join()
+
+    def submit(self, items: Sequence[T], ticket: Any, deliver: Callable[[Served[A]], None]) -> None:
+        """`deliver` is called once with all tickets that were served together, each with one answer per thing."""
+        asked = _Asked(items, ticket, deliver)
+        if self._thread is None:
+            self._serve_group([asked])
+        else:
+            self._asked.put(asked)
+
+    def ask(self, items: Sequence[T]) -> list[A | SchedulerError]:
+        """The answers, waited for."""
+        answers: queue.SimpleQueue[list[A | SchedulerError]] = queue.SimpleQueue()
+        self.submit(items, None, lambda served: answers.put(served[0][1]))
+        return answers.get()
+
+    # ------------------------------------------------------------ the thread
+
+    def _serve(self) -> None:
+        crowd = False
+        while True:
+            group, stopped = self._gather(crowd)
+            if group:
+                self._serve_group(group)
+            if stopped:
+                return
+            crowd = len(group) > 1
+
+    def _gather(self, crowd: bool) -> tuple[list[_Asked[T, A]], bool]:
+        """What is asked for, at least one; and whether nothing further will be served.
+
+        Somebody who comes alone is served at once. In a crowd it is worth waiting for those who are about to ask: a
+        commit for sixty costs hardly more than one for six, and while it is made they are kept from asking."""
+        group: list[_Asked[T, A]] = []
+        count, end = 0, float("inf")
+        while count < MOST:
+            try:
+                asked = self._asked.get(timeout=None if not group else LULL if crowd else 0)
+            except queue.Empty:
+                break
+            if asked is None:
+                return group, True
+            group.append(asked)
+            count += sum(map(self._weigh, asked.items))
+            now = time.monotonic()
+            end = min(end, now + LINGER)
+            if now >= end:
+                break
+        return group, False
+
+    def _serve_group(self, group: list[_Asked[T, A]]) -> None:
+        items = [item for asked in group for item in asked.items]
+        answers = self._answers(items)
+        by_door: dict[Callable[[Served[A]], None], Served[A]] = {}
+        begin = 0
+        for asked in group:
+            end = begin + len(asked.items)
+            by_door.setdefault(asked.deliver, []).append((asked.ticket, answers[begin:end]))
+            begin = end
+        for deliver, served in by_door.items():
+            try:
+                deliver(served)
+            except Exception:
+                log.exception("answers_not_delivered", count=len(served))
+        self._after(items, answers)
+
+    def _answers(self, items: list[T]) -> list[A | SchedulerError]:
+        try:
+            return self._commit(items)
+        except SchedulerError as error:
+            return [error] * len(items)
+        except Exception as error:
+            if len(items) == 1:
+                log.exception("request_failed", **self._about(items[0]))
+                return [SchedulerError(f"{type(error).__name__} inside the daemon", hint="its log has the details")]
+            log.warning("group_failed", size=len(items), error=f"{type(error).__name__}: {error}", retry="one by one")
+            return [answer for item in items for answer in self._answers([item])]
