@@ -1,4 +1,5 @@
-"""Worker processes that carry out `http` and `call`, and the daemon's side of them.
+"""Worker processes that carry out `http` and `call` and list for `compensate`, and the daemon's side of them.
 
-Daemon side: `pool worker channels`. Process side: `main http_worker call_worker` (and what they use). `wire` is both.
+Daemon side: `pool worker channels conversation`. Process side: `main http_worker call_worker compensate_worker` (and
+what they use). `wire` and `scan_messages` are both.
 """

@@ -1,4 +1,5 @@
-"""Entry of a worker process: `python -P -m scheduler.executors.workers.main call|http [PYTHONPATH]`, channel on 3."""
+"""Entry of a worker process: `python -P -m scheduler.executors.workers.main KIND [PYTHONPATH]`, channel on 3. KIND is
+`call`, `compensate` or `http`."""
 
 from __future__ import annotations
 
@@ -16,6 +17,10 @@ def main(kind: str, python_path: str) -> None:
         from scheduler.executors.workers.http_worker import serve as serve_http
 
         serve_http(channel)
+    elif kind == "compensate":
+        from scheduler.executors.workers.compensate_worker import CompensateWorker
+
+        CompensateWorker(channel).serve()
     else:
         from scheduler.executors.workers.call_worker import CallWorker
 

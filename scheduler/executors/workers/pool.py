@@ -61,6 +61,13 @@ class Pool:
             self._roster.wait(task)
         self._go_on(task.place)
 
+    def say(self, run: str, message: Message) -> None:
+        """A further message for the worker that has the task of this run; nobody hears it if none has."""
+        with self._lock:
+            found = self._roster.find(run)
+            if found is not None and found[0].channel is not None:
+                found[0].channel.send(message)
+
     def end(self, run: str, why: str) -> None:
         """End the task of this run, if it is still there."""
         with self._lock:
@@ -188,6 +195,10 @@ class Pool:
         with self._lock:
             worker.ready = True
             task = worker.tasks.get(said.get("run", ""))
+        if task is not None and "say" in said:
+            if task.heard is not None:
+                task.heard(said)
+            return
         if task is not None:
             self._answered(worker, task, said)
         self._go_on(worker.place)

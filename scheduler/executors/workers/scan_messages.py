@@ -1,26 +1,81 @@
-"""What daemon and worker say to each other while a provider's list is read.
+"""What daemon and `compensate` worker say to each other, message by message.
 
-    daemon  {run, compensator, plugins, options}       the task; `options` hold secrets
-    worker  {run, say: "coverage", …}                  asked for before anything is listed
-    daemon  {run, do: "list", window, cursor}          or {run, do: "stop"}: nothing is to be listed
-    worker  {run, say: "page", items, next, …}
-    daemon  {run, do: "go on"}                         the page is stored; or {run, do: "stop"}
+    daemon  {do: open, run, compensator, plugins, options, event, environment, output}    options hold secrets
+    worker  {run, say: coverage, …}
+    daemon  {do: list, run, window, cursor}
+    worker  {run, say: page, items, next, …}
+    daemon  {do: go on, run}                                                              the page is stored
     …
-    worker  {run, done: true}                          after the last page or `stop`; or one of
-            {run, expired: why}  {run, throttled: why, retry_after}  {run, failed: why, final}  {run, error: why, final}
+    worker  {run, say: end}          the window is over; or {run, say: failure, failed}
+    daemon  {do: list, …} again, or {do: stop, run}
+    worker  {run, at}                the last message, which ends the task
 
-Whatever has `say` waits for an answer; the last message has none and ends the task. Instants are RFC 3339 in UTC,
-durations seconds. An event of a page is an object with `id`, an item that could not be read one with `raw` and `why`.
-After `expired` the worker is there for the same task no longer: the daemon gives it a new one.
+Each is answered by exactly one. What cannot be opened is answered {run, at, failed} at once, which ends the task too.
+Instants are RFC 3339, durations seconds. An event of a page is an object with `id`, an item that could not be read one
+with `raw` and `why`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from scheduler.core.compensator import Coverage, ListedEvent, Page, Undecodable, Window
+from scheduler.core.compensator import (
+    Coverage,
+    Cursor,
+    CursorExpired,
+    ListedEvent,
+    ListingFailed,
+    Page,
+    Throttled,
+    Undecodable,
+    Window,
+)
+from scheduler.core.errors import InvalidInput
+from scheduler.executors.attempts.values import storable
 from scheduler.executors.workers.wire import Message
+
+
+def opening(
+    run: str,
+    compensator: str,
+    options: Mapping[str, Any],
+    event: Mapping[str, str],
+    *,
+    plugins: Sequence[str],
+    environment: Mapping[str, str],
+    output: str,
+) -> Message:
+    """`event`: the source's event fields by name; `output`: the file that takes what the compensator prints."""
+    return {
+        "do": "open",
+        "run": run,
+        "compensator": compensator,
+        "plugins": list(plugins),
+        "options": dict(options),
+        "event": dict(event),
+        "environment": dict(environment),
+        "output": output,
+    }
+
+
+def listing(run: str, window: Window, cursor: Cursor | None) -> Message:
+    ends = {"start": _text(window.start), "end": _text(window.end)}
+    return {"do": "list", "run": run, "window": ends, "cursor": cursor}
+
+
+def going_on(run: str) -> Message:
+    return {"do": "go on", "run": run}
+
+
+def stopping(run: str) -> Message:
+    return {"do": "stop", "run": run}
+
+
+def read_window(order: Message) -> Window:
+    return Window(_instant(order["window"]["start"]), _instant(order["window"]["end"]))
 
 
 def coverage_message(run: str, coverage: Coverage) -> Message:
@@ -31,68 +86,112 @@ def coverage_message(run: str, coverage: Coverage) -> Message:
         "reaches_back": None if back is None else back.total_seconds(),
         "complete": coverage.complete,
         "why": coverage.why,
-        "provider_now": _text(coverage.provider_now),
+        "provider_now": _maybe_text(coverage.provider_now),
     }
 
 
 def read_coverage(said: Message) -> Coverage:
     back = said["reaches_back"]
     reaches_back = None if back is None else timedelta(seconds=back)
-    return Coverage(reaches_back, said["complete"], said["why"], _instant(said["provider_now"]))
-
-
-def window_message(window: Window) -> Message:
-    return {"start": _text(window.start), "end": _text(window.end)}
-
-
-def read_window(said: Message) -> Window:
-    return Window(_must(said["start"]), _must(said["end"]))
+    return Coverage(reaches_back, said["complete"], said["why"], _maybe_instant(said["provider_now"]))
 
 
 def page_message(run: str, page: Page) -> Message:
+    """ListingFailed, final, for a page that is not what the seam says: naive times, bodies that are no JSON."""
     return {
         "run": run,
         "say": "page",
-        "items": [_item(item) for item in page.items],
-        "next": page.next,
-        "provider_now": _text(page.provider_now),
+        "items": [_item_message(one) for one in page.items],
+        "next": _json(page.next, "the cursor"),
+        "provider_now": _maybe_text(page.provider_now),
         "calls": page.calls,
         "throttled": page.throttled,
     }
 
 
 def read_page(said: Message) -> Page:
-    items = tuple(_read_item(item) for item in said["items"])
-    return Page(items, said["next"], _instant(said["provider_now"]), said["calls"], said["throttled"])
+    items = tuple(_item(one) for one in said["items"])
+    return Page(items, said["next"], _maybe_instant(said["provider_now"]), said["calls"], said["throttled"])
 
 
-def _item(item: ListedEvent | Undecodable) -> Message:
-    if isinstance(item, Undecodable):
-        return {"raw": item.raw, "why": item.why, "occurred_at": _text(item.occurred_at)}
+def end_message(run: str) -> Message:
+    return {"run": run, "say": "end"}
+
+
+def failure_message(error: BaseException) -> Message:
+    """To be added to a message with `run`."""
+    match error:
+        case CursorExpired():
+            return {"failed": {"kind": "cursor_expired", "why": str(error)}}
+        case Throttled():
+            return {"failed": {"kind": "throttled", "why": str(error), "retry_after": error.retry_after}}
+        case ListingFailed():
+            return {"failed": {"kind": "failed", "why": str(error), "final": error.final}}
+        case InvalidInput():
+            return {"failed": {"kind": "failed", "why": str(error), "final": True}}
+    return {"failed": {"kind": "failed", "why": f"{type(error).__name__}: {error}".rstrip(": "), "final": False}}
+
+
+def read_failure(said: Message) -> CursorExpired | Throttled | ListingFailed:
+    """The error that was raised in the worker."""
+    found = said["failed"]
+    if found["kind"] == "cursor_expired":
+        return CursorExpired(found["why"])
+    if found["kind"] == "throttled":
+        return Throttled(found["why"], found["retry_after"])
+    return ListingFailed(found["why"], final=found["final"])
+
+
+def _item_message(one: ListedEvent | Undecodable) -> Message:
+    if isinstance(one, Undecodable):
+        at = None if one.occurred_at is None else _text(one.occurred_at)
+        return {"raw": storable(one.raw), "why": storable(one.why), "at": at}
+    if not isinstance(one, ListedEvent):
+        raise _misshapen(f"an item of type {type(one).__name__}", "yield ListedEvent and Undecodable")
+    if not one.id or not isinstance(one.id, str):
+        raise _misshapen(f"the id {one.id!r}", "an id is a text that is not empty")
     return {
-        "id": item.id,
-        "occurred_at": _text(item.occurred_at),
-        "body": item.body,
-        "type": item.type,
-        "subject": item.subject,
-        "headers": dict(item.headers),
+        "id": one.id,
+        "at": _text(one.occurred_at),
+        "body": _json(one.body, f"the body of {one.id}"),
+        "type": one.type,
+        "subject": one.subject,
+        "headers": dict(one.headers),
     }
 
 
-def _read_item(said: Message) -> ListedEvent | Undecodable:
-    if "raw" in said:
-        return Undecodable(said["raw"], said["why"], _instant(said["occurred_at"]))
-    occurred_at = _must(said["occurred_at"])
-    return ListedEvent(said["id"], occurred_at, said["body"], said["type"], said["subject"], said["headers"])
+def _item(found: Message) -> ListedEvent | Undecodable:
+    if "raw" in found:
+        return Undecodable(found["raw"], found["why"], _maybe_instant(found["at"]))
+    at = _instant(found["at"])
+    return ListedEvent(found["id"], at, found["body"], found["type"], found["subject"], found["headers"])
 
 
-def _text(instant: datetime | None) -> str | None:
-    return None if instant is None else instant.astimezone(UTC).isoformat()
+def _json(value: Any, what: str) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+        return value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _misshapen(f"{what}: {error}", "it has to be JSON") from None
 
 
-def _instant(text: Any) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+def _text(instant: datetime) -> str:
+    if not isinstance(instant, datetime) or instant.utcoffset() is None:
+        raise _misshapen(f"the time {instant!r}", "a time is a datetime with a zone")
+    return instant.isoformat()
 
 
-def _must(text: Any) -> datetime:
+def _maybe_text(instant: datetime | None) -> str | None:
+    return None if instant is None else _text(instant)
+
+
+def _instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
+
+
+def _maybe_instant(text: str | None) -> datetime | None:
+    return None if text is None else _instant(text)
+
+
+def _misshapen(what: str, remedy: str) -> ListingFailed:
+    return ListingFailed(f"the compensator gave {what}; {remedy}", final=True)

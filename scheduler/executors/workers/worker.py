@@ -53,7 +53,8 @@ class Answer:
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One run to carry out. `finish` is called exactly once, when nothing of it is left."""
+    """One run to carry out. `finish` is called exactly once, when nothing of it is left; `heard` before that with each
+    message that has `say`, from a thread that must not be kept."""
 
     run: str
     node: str
@@ -61,6 +62,7 @@ class Task:
     message: Message
     kill_after: float
     finish: Callable[[Answer], None]
+    heard: Callable[[Message], None] | None = None
     why: str | None = None
     give_up_at: float | None = None
     answer: Message | None = None

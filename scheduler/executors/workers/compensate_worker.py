@@ -1,0 +1,106 @@
+"""A process that lists for one scan at a time: each page is asked for when the one before it is stored."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+
+from compensators import registry
+from scheduler.core.compensator import Compensator, CursorExpired, ListingFailed, Page, Throttled
+from scheduler.core.errors import InvalidInput
+from scheduler.executors.workers.function import SourceStamps, own_traceback
+from scheduler.executors.workers.scan_messages import (
+    coverage_message,
+    end_message,
+    failure_message,
+    page_message,
+    read_window,
+)
+from scheduler.executors.workers.surroundings import Surroundings, left
+from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
+
+_EXPECTED = (CursorExpired, Throttled, ListingFailed, InvalidInput)
+
+
+class CompensateWorker:
+    """Serves its channel as `scan_messages` says. A compensator's prints are the output of the run, and so is the
+    traceback of one that raises what it should not. Plug-ins that were changed on disk make it refuse the scan as
+    stale: a fresh process then takes it."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._surroundings = Surroundings()
+        self._stamps = SourceStamps()
+
+    def serve(self) -> None:
+        """Until the daemon closes the channel."""
+        orders = self._orders()
+        self._channel.sendall(pack(READY))
+        for order in orders:
+            # Anything else is left of a scan that could not be opened.
+            if order["do"] == "open":
+                self._scan(order, orders)
+
+    def _orders(self) -> Iterator[Message]:
+        unpacker = Unpacker()
+        while piece := self._channel.recv(1 << 16):
+            yield from unpacker.feed(piece)
+
+    def _scan(self, opening: Message, orders: Iterator[Message]) -> None:
+        run = opening["run"]
+        if self._stamps.stale():
+            self._channel.sendall(pack({"run": run, "stale": True}))
+            return
+        with self._surroundings.of(opening["environment"], opening["output"]):
+            last = self._converse(opening, orders)
+        ended = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._stamps.extend()
+        threads, processes = left()
+        self._channel.sendall(pack({"run": run, "at": ended, "threads": threads, "processes": processes, **last}))
+
+    def _converse(self, opening: Message, orders: Iterator[Message]) -> Message:
+        """Until the daemon says that it is enough; what to say last."""
+        run = opening["run"]
+        try:
+            compensator = registry.build(
+                opening["compensator"], opening["options"], opening["event"], opening["plugins"]
+            )
+            answer = coverage_message(run, compensator.coverage())
+        except BaseException as error:
+            return _failed(error)
+        self._channel.sendall(pack(answer))
+        pages: Iterator[Page] = iter(())
+        for order in orders:
+            if order["do"] == "stop":
+                break
+            if order["do"] == "list":
+                pages = _pages(compensator, order)
+            self._channel.sendall(pack(_next(run, pages)))
+        return {}
+
+
+def _pages(compensator: Compensator, order: Message) -> Iterator[Page]:
+    """Nothing of the compensator's runs before the first page is asked for."""
+    yield from compensator.pages(read_window(order), order["cursor"])
+
+
+def _next(run: str, pages: Iterator[Page]) -> Message:
+    try:
+        page = next(pages, None)
+        if page is None:
+            return end_message(run)
+        if not isinstance(page, Page):
+            raise ListingFailed(f"the compensator gave a {type(page).__name__}; yield Page", final=True)
+        return page_message(run, page)
+    except BaseException as error:
+        return {"run": run, "say": "failure", **_failed(error)}
+
+
+def _failed(error: BaseException) -> Message:
+    if isinstance(error, _EXPECTED):
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    else:
+        print(own_traceback(error), end="", file=sys.stderr)
+    return failure_message(error)

@@ -1,0 +1,99 @@
+"""What one run sees of its worker process: its own environment and output, and nothing of the run before it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import TextIOWrapper
+
+_PR_SET_CHILD_SUBREAPER = 36
+_ENDING = 0.1  # seconds
+
+
+class Surroundings:
+    """Made once per process, in its main thread. Grandchildren that lose their parent become the process's own from
+    then on, so that they are noticed."""
+
+    def __init__(self) -> None:
+        self.home = os.getcwd()
+        self._clean = dict(os.environ)
+        self._own = os.dup(1)
+        os.set_inheritable(self._own, False)
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(line_buffering=True, errors="backslashreplace")
+        self._streams = (sys.stdout, sys.stderr)
+
+    @contextmanager
+    def of(self, environment: Mapping[str, str], output: str) -> Iterator[None]:
+        """For one run: everything it changed of the process is as before at the end, and all it printed is written."""
+        descriptor = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        mask = os.umask(0o022)
+        os.umask(mask)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+        _use(environment)
+        try:
+            yield
+            for stream in (*self._streams, sys.stdout, sys.stderr):
+                _flush(stream)
+        finally:
+            sys.stdout, sys.stderr = self._streams
+            os.dup2(self._own, 1)
+            os.dup2(self._own, 2)
+            _use(self._clean)
+            os.umask(mask)
+            signal.alarm(0)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            os.chdir(self.home)
+
+
+def left() -> tuple[int, int]:
+    """Threads and processes that the run did not end; those that are just ending are waited for."""
+    until = time.monotonic() + _ENDING
+    while True:
+        found = threading.active_count() - 1, len(_children())
+        if found == (0, 0) or time.monotonic() > until:
+            return found
+        time.sleep(0.005)
+
+
+def _use(environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+
+
+def _flush(stream: object) -> None:
+    try:
+        stream.flush()  # type: ignore[attr-defined]
+    except (AttributeError, OSError, ValueError):
+        return
+
+
+def _children() -> list[int]:
+    """Living child processes; those that are only waiting to be noticed are."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return []
+    found: list[int] = []
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/children", "rb") as file:
+                found += map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            # Without this list of the kernel's: there is at least one, or waitpid would have said so.
+            found.append(0)
+    return found
