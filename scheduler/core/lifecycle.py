@@ -9,6 +9,7 @@ from scheduler.core.job import Job, OnLost, Retries
 from scheduler.core.model import FailReason, Run, Status
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Span, Succeeded
 from scheduler.core.requests import Settlement
+from scheduler.core.source import OnDead, Order
 
 LOST_LIMIT = 3
 """At most so many attempts of one run may be lost with their node before it fails."""
@@ -42,7 +43,13 @@ def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: f
     settlement = _follow(run, outcome, job, now, random)
     if job is None and settlement.status is Status.PENDING:
         return _dropped(run, settlement)
-    return settlement
+    return replace(settlement, keeps_lock=settlement.status is Status.FAILED and _holds_its_line(run, job))
+
+
+def _holds_its_line(run: Run, job: Job | None) -> bool:
+    if job is None or job.on_event is None or run.rank is None or not run.has_payload:
+        return False
+    return job.on_event.order is Order.SUBJECT and job.on_event.on_dead is OnDead.HOLD
 
 
 def timed(settlement: Settlement, span: Span | None, now: datetime, boottime: float) -> Settlement:

@@ -48,7 +48,8 @@ class Settlement:
     `status` PENDING means a further attempt, not before `not_before`. `failures` and `lost` are the new counts.
     `ended` is when the attempt was over (None: now), `took` for how many seconds it was at work, by a clock that never
     steps (None: nobody knows).
-    `attempt_outcome` closes the attempt; None gives it back as if it had not been claimed.
+    `attempt_outcome` closes the attempt; None gives it back as if it had not been claimed. `keeps_lock`: a dead letter
+    that holds up what waits behind it, until somebody retries or discards it.
     """
 
     run: str
@@ -67,6 +68,7 @@ class Settlement:
     left: int = 0
     ended: datetime | None = None
     took: float | None = None
+    keeps_lock: bool = False
 
 
 @dataclass(frozen=True, slots=True)

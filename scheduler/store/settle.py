@@ -18,9 +18,9 @@ from scheduler.store.session import Session, chunks
 
 
 def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
-    """Applies those whose run is RUNNING under that node and fence, frees their locks and wakes the next in line; the
-    runs as they are afterwards, in the order given, without payloads. The nodes must not be dead or stopped; with
-    `orphans` they must be (or be forgotten)."""
+    """Applies those whose run is RUNNING under that node and fence, frees their locks (but for dead letters that keep
+    theirs) and wakes the next in line; the runs as they are afterwards, in the order given, without payloads. The nodes
+    must not be dead or stopped; with `orphans` they must be (or be forgotten)."""
     asked = {one.run: one for one in settlements}
     nodes = _nodes(session, {one.node for one in asked.values()}, orphans)
     asked = {run: one for run, one in asked.items() if one.node in nodes}
@@ -39,7 +39,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     _write_jobs(session, after)
     keys = {run.lock for run in after if run.lock is not None}
     if keys:
-        ids = [run.id for run in after]
+        ids = [run.id for run in after if not asked[run.id].keeps_lock]
         session.write(
             update(t.locks)
             .where(session.among(t.locks.c.key, keys), session.among(t.locks.c.run, ids))

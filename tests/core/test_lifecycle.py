@@ -14,6 +14,7 @@ from scheduler.core.lifecycle import JITTER, settle, wait_before
 from scheduler.core.model import Cause, FailReason, Run, Status
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Succeeded
 from scheduler.core.requests import Settlement
+from scheduler.core.source import OnDead, OnEvent, Order
 
 from .builders import at, job
 from .strategies import CORE
@@ -344,3 +345,19 @@ def test_failures_of_one_moment_do_not_come_back_in_one_moment() -> None:
 
 def test_a_floor_does_not_give_a_retry_to_a_run_that_has_none_left() -> None:
     assert follow(replace(EXIT, not_sooner=MINUTE), replace(RUN, failures=2)).status is Status.FAILED
+
+
+@pytest.mark.parametrize("outcome", [EXIT, LOST, Canceled("cancel"), Succeeded()])
+@pytest.mark.parametrize("on_dead", list(OnDead))
+def test_only_a_dead_letter_holds_up_what_waits_behind_it(outcome: Outcome, on_dead: OnDead) -> None:
+    """As its job says; a further attempt, a run without a place in an order and a removed job hold nothing."""
+    told = job(on_event=OnEvent("payments", order=Order.SUBJECT, on_dead=on_dead))
+    last = replace(RUN, has_payload=True, rank=1, lost=2)
+    found = follow(outcome, last, told)
+
+    assert found.keeps_lock == (found.status is Status.FAILED and on_dead is OnDead.HOLD)
+    again = replace(told, payload_retries=Retries(limit=1))
+    assert not follow(EXIT, last, again).keeps_lock
+    assert not follow(outcome, replace(last, rank=None), told).keeps_lock
+    assert not follow(outcome, last, told, removed=True).keeps_lock
+    assert not follow(outcome, last, replace(told, on_event=OnEvent("payments", on_dead=on_dead))).keeps_lock
