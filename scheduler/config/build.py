@@ -10,20 +10,24 @@ from typing import Any
 from pydantic import ValidationError
 
 from scheduler.config.actions.base import Options
+from scheduler.config.actions.compensate import CompensateOptions
 from scheduler.config.actions.registry import Actions
 from scheduler.config.bundle import MERGED, Bundle
 from scheduler.config.fields import NAME_RULE, to_name
 from scheduler.config.interpolation import Interpolation
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel, job_model
+from scheduler.config.models.queue import SCANS
 from scheduler.config.problem import Path
 from scheduler.config.refusal import shown
 from scheduler.config.timing import Timing
 from scheduler.config.translate import complaints
+from scheduler.config.triggers import check_triggers
 from scheduler.config.written import action_of, canonical, definition_of, fingerprint_of
 from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Watch, lock_key
 from scheduler.core.model import Status
 from scheduler.core.secret import Secret
+from scheduler.core.source import Compensate, OnEvent, Order
 
 _PLAIN = Child()
 _BACKSTOP = timedelta(hours=24)
@@ -33,8 +37,9 @@ _WINDOWS = {"latest": timedelta(days=7), "all": timedelta(hours=24), "none": tim
 class Builder:
     """Builds one job after the other; problems go to the bundle.
 
-    `queues`, `chains` and `secrets` tell what the jobs refer to, also those that are wrong otherwise: the queue of
-    each, the job after which it runs, its secrets by their path below the job."""
+    `queues`, `chains`, `events`, `scans` and `secrets` tell what the jobs refer to, also those that are wrong
+    otherwise: the queue of each, the job after which it runs, what events start it, what it scans, its secrets by
+    their path below the job."""
 
     def __init__(
         self,
@@ -47,6 +52,8 @@ class Builder:
         """`defaults` are those that are right, `broken` the keys of the others."""
         self.queues: dict[str, str] = {}
         self.chains: dict[str, str] = {}
+        self.events: dict[str, OnEvent] = {}
+        self.scans: dict[str, Compensate] = {}
         self.secrets: dict[str, dict[Path, Secret]] = {}
         self._bundle = bundle
         self._actions = actions
@@ -105,9 +112,16 @@ class Builder:
 
     def _job(self, model: JobModel, broken: set[str]) -> Job:
         options: Options | None = next(filter(None, (getattr(model, kind, None) for kind in self._kinds)), None)
-        self.queues[self._name] = model.queue
+        scan = options.noun() if isinstance(options, CompensateOptions) else None
+        on_event = None if model.on_event is None else model.on_event.noun()
+        queue = self._queue(model, scan)
+        self.queues[self._name] = queue
         if model.after is not None:
             self.chains[self._name] = model.after.job
+        if on_event is not None:
+            self.events[self._name] = on_event
+        if scan is not None:
+            self.scans[self._name] = scan
         if model.secrets or options is not None:
             self._note_secrets(model, options)
         zone_written = any("timezone" in keys for keys in (self._own, self._defaults, self._broken))
@@ -117,7 +131,8 @@ class Builder:
         self._one_action(model, broken)
         action, written = action_of(options)
         scheduled = model.schedule is not None or "schedule" in broken
-        overlap = self._overlap(model, scheduled, broken)
+        check_triggers(model, self._own, scan is not None, scheduled, self._complain)
+        overlap = self._overlap(model, scheduled, broken, scan is not None)
         leftovers = self._leftovers(model, overlap, broken)
         timeout = model.timeout
         if timeout is None:
@@ -133,6 +148,7 @@ class Builder:
             enabled=model.enabled,
             schedule=schedule,
             after=None if after is None else After(after.job, Status[after.on.upper()]),
+            on_event=on_event,
             overlap=overlap,
             lock=lock_key(self._name, overlap, model.lock),
             catch_up=CatchUp(model.catch_up),
@@ -145,7 +161,7 @@ class Builder:
             retries=model.retries or retries_of.NONE,
             payload_retries=payload,
             on_lost=OnLost(model.on_lost),
-            queue=model.queue,
+            queue=queue,
             priority=model.priority,
             keep=model.keep,
             keep_output=model.keep_output,
@@ -160,6 +176,7 @@ class Builder:
                 runbook=model.runbook,
                 tags=model.tags,
             ),
+            compensate=scan,
         )
         text = canonical(definition_of(job, model, written))
         return replace(job, definition_text=text, fingerprint=fingerprint_of(text))
@@ -184,12 +201,23 @@ class Builder:
         """Keys that would have been an action in a later release, or were meant as one."""
         return {key for key in self._own if key not in self._model.model_fields}
 
-    def _overlap(self, model: JobModel, scheduled: bool, broken: set[str]) -> Overlap:
+    def _queue(self, model: JobModel, scan: Compensate | None) -> str:
+        """Scans have one of their own, unless somebody wrote another."""
+        written = self._own.get("queue") is not None or "queue" in self._defaults
+        return SCANS if scan is not None and not written else model.queue
+
+    def _overlap(self, model: JobModel, scheduled: bool, broken: set[str], scan: bool) -> Overlap:
         word = model.overlap
+        if word is not None and "overlap" not in self._own:
+            by_subject = model.on_event is not None and model.on_event.order == Order.SUBJECT
+            if scan and word == "allow":
+                word = None  # two scans of one job would share one memory of how far they came
+            elif by_subject:
+                word = "allow"  # the subject is the lock
         if word is not None and "overlap" not in self._own and not scheduled and word in ("skip", "replace"):
             word = "queue"  # what comes nearest for a job of which no occurrence can be skipped: one at a time
         if word is None:
-            word = "skip" if scheduled else "allow" if model.lock is None else "queue"
+            word = "skip" if scheduled else "allow" if model.lock is None and not scan else "queue"
         elif not scheduled and word in ("skip", "replace"):
             reason = f"`overlap: {word}` needs a schedule: only occurrences can be skipped or replaced"
             self._complain(("overlap",), reason, "write queue (one at a time, all wait) or allow")

@@ -194,12 +194,16 @@ def to_arguments(value: object, info: ValidationInfo) -> dict[str, Any]:
     return dict(filled)
 
 
-def to_url(value: object, info: ValidationInfo) -> str:
-    """http or https, with `${NAME}` replaced."""
-    text = to_place(value, info)
+def check_url(text: str) -> str:
+    """The text, if it is http or https in full."""
     if not re.match(r"https?://[^\s/?#]", text, re.IGNORECASE) or re.search(r"\s", text):
         refuse(f"{shown(text)} is not a URL", "write it in full, beginning with http:// or https://")
     return text
+
+
+def to_url(value: object, info: ValidationInfo) -> str:
+    """http or https, with `${NAME}` replaced."""
+    return check_url(to_place(value, info))
 
 
 _TEXT = {"type": "string"}

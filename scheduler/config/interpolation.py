@@ -34,6 +34,11 @@ class Interpolation:
         self._environ = os.environ if environ is None else environ
         self.used: dict[str, str] = {}
 
+    @property
+    def plugins(self) -> str | None:
+        """What SCHEDULER_PLUGINS says there."""
+        return self._environ.get("SCHEDULER_PLUGINS")
+
     def fill(self, text: str) -> str:
         """`${NAME}` replaced, `$$` made `$`. Refused: unknown names, and forms that other tools have."""
         return _ANY_FORM.sub(self._one, text) if "$" in text else text

@@ -20,13 +20,19 @@ from scheduler.config.interpolation import Interpolation
 from scheduler.config.models.job import DefaultsModel, job_model
 from scheduler.config.models.queue import DEFAULT_QUEUES, QueueModel
 from scheduler.config.problem import ConfigError, Path
-from scheduler.config.sources import Disk, Source, Stored
+from scheduler.config.scans import check_keep, check_scans
+from scheduler.config.schemes import schemes
+from scheduler.config.senders import Senders
+from scheduler.config.sources import Disk, Stored
+from scheduler.config.sources import Source as Texts
+from scheduler.config.subscriptions import check_subscriptions
 from scheduler.config.suggest import did_you_mean
 from scheduler.config.translate import complaints, keys_of
 from scheduler.config.written import canonical
 from scheduler.core.errors import ScheduleError
 from scheduler.core.job import Configuration, Job, Queue
 from scheduler.core.secret import Secret
+from scheduler.core.source import Source
 from scheduler.core.zone import zone_of
 
 
@@ -74,13 +80,13 @@ def texts_of(path: str | os.PathLike[str], *, environ: Mapping[str, str] | None 
     return bundle.files
 
 
-def load(source: Source, *, actions: Actions | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
+def load(source: Texts, *, actions: Actions | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
     """The configuration and where it came from."""
     with _no_collections():
         return _load(source, discover() if actions is None else actions, Interpolation(environ))
 
 
-def _load(source: Source, actions: Actions, interpolation: Interpolation) -> Loaded:
+def _load(source: Texts, actions: Actions, interpolation: Interpolation) -> Loaded:
     bundle = gather(source, interpolation)
     queues = _queues(bundle)
     defaults, broken = _defaults(bundle, actions, interpolation)
@@ -98,11 +104,16 @@ def _load(source: Source, actions: Actions, interpolation: Interpolation) -> Loa
                 bundle.origin(name, "queue") or ("jobs", name), f"there is no queue `{queue}`", hint, job=name
             )
     check_chains(bundle, builder.chains)
+    sources = _sources(bundle, interpolation)
+    check_subscriptions(bundle, builder.events, sources)
+    if sources:
+        check_keep(bundle, builder.scans, sources, schemes())
+    check_scans(bundle, builder.scans, sources, interpolation.plugins)
     if bundle.problems:
         raise ConfigError(bundle.problems)
     made = {"files": bundle.files, "values": interpolation.used}
     digest = hashlib.sha256(canonical(made).encode("utf-8", "surrogatepass")).hexdigest()
-    configuration = Configuration(hash=digest, files=bundle.files, jobs=jobs, queues=queues)
+    configuration = Configuration(hash=digest, files=bundle.files, jobs=jobs, queues=queues, sources=sources)
     return Loaded(configuration, bundle, builder.secrets)
 
 
@@ -116,6 +127,21 @@ def _queues(bundle: Bundle) -> dict[str, Queue]:
             for path, reason, hint, key in complaints(error, QueueModel):
                 bundle.complain(("queues", name, *path), reason, hint, key=key)
     return queues
+
+
+def _sources(bundle: Bundle, interpolation: Interpolation) -> dict[str, Source]:
+    """Those that are right."""
+    written = bundle.sections["sources"]
+    if not written:
+        return {}
+    senders = Senders(bundle, schemes(), interpolation)
+    made: dict[str, Source] = {}
+    for name, values in written.items():
+        good = check_name(bundle, "sources", name)
+        source = senders.build(name, values)
+        if source is not None and good:
+            made[name] = source
+    return made
 
 
 def _defaults(bundle: Bundle, actions: Actions, interpolation: Interpolation) -> tuple[dict[str, Any], set[str]]:

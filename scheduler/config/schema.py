@@ -16,6 +16,22 @@ from scheduler.config.bundle import VERSION
 from scheduler.config.fields import NAME_SCHEMA
 from scheduler.config.models.job import DefaultsModel, JobModel
 from scheduler.config.models.queue import QueueModel
+from scheduler.config.models.source import SourceModel
+from scheduler.config.schemes import Schemes, schemes
+
+_OPTIONS = {
+    "header": "The header that holds the signature.",
+    "prefix": "What stands before the signature there: sha256=",
+    "separator": 'What stands between several signatures there: ","',
+    "encoding": "Of the signature: hex (default) or base64.",
+    "algorithm": "The hash: sha256 unless written.",
+    "key": "How the secret is read: utf8 (default), base64 or hex.",
+    "template": "The signed text, of {timestamp} {id} {url} {body}; {body} unless written.",
+    "timestamp": "Where the signed time lies: header:NAME, or item:PREFIX for an item of the signature's header.",
+    "timestamp_unit": "s (default) or ms.",
+    "id": "Where the signed id lies: header:NAME.",
+}
+"""Options of `signature`, in words."""
 
 _NOISE = ("title", "default", "discriminator")
 
@@ -26,6 +42,8 @@ def schema(actions: Actions | None = None) -> dict[str, Any]:
     job = _mapping(JobModel)
     after = job["properties"]["after"]
     job["properties"]["after"] = {"description": after.pop("description"), "anyOf": [NAME_SCHEMA, after]}
+    on_event = job["properties"]["on_event"]
+    job["properties"]["on_event"] = {"description": on_event.pop("description"), "anyOf": [NAME_SCHEMA, on_event]}
     for kind, options in kinds.items():
         job["properties"][kind] = {"description": options.summary, **_clean(_inlined(options.json_schema()))}
     job["oneOf"] = [{"required": [kind]} for kind in kinds]
@@ -53,6 +71,12 @@ def schema(actions: Actions | None = None) -> dict[str, Any]:
                 },
                 **names,
             },
+            "sources": {
+                "description": "Who sends webhooks, by name: received at /webhooks/NAME.",
+                "type": "object",
+                "additionalProperties": {"description": "One sender of webhooks.", **_source(schemes())},
+                **names,
+            },
             "jobs": {
                 "description": "The jobs by name. A name is forever: under another one it is another job.",
                 "type": "object",
@@ -71,6 +95,24 @@ def text(actions: Actions | None = None) -> str:
 def main() -> int:
     sys.stdout.write(text())
     return 0
+
+
+def _source(known: Schemes) -> dict[str, Any]:
+    """A source, with the presets, schemes and options of schemes that there are."""
+    made = _mapping(SourceModel)
+    keys = made["properties"]
+    keys["preset"]["enum"] = sorted(known.presets())
+    signature = keys["signature"]
+    signature["additionalProperties"] = False
+    kinds = sorted(known.discover())
+    signature["properties"]["scheme"]["enum"] = kinds
+    for kind in kinds:
+        for name in known.options(kind):
+            if name not in keys:
+                words = _OPTIONS.get(name, f"An option of {kind}.")
+                option = {"description": words, "type": ["string", "number"]}
+                signature["properties"].setdefault(name, option)
+    return made
 
 
 def _mapping(model: type[BaseModel]) -> dict[str, Any]:

@@ -13,10 +13,7 @@ from scheduler.config.refusal import shown
 from scheduler.config.suggest import did_you_mean
 
 LATER = {
-    "on_event": "starting a job by an event",
-    "compensate": "a compensation scan",
     "external": "watching a job that runs elsewhere",
-    "sources": "receiving webhooks",
     "notify": "sending notifications",
     "steps": "a job of several steps",
     "calendars": "a calendar of holidays",

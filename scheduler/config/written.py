@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from scheduler.config.actions.base import Options
+from scheduler.config.models import on_event as on_event_of
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel
 from scheduler.core.durations import format_duration
@@ -63,6 +64,8 @@ def definition_of(job: Job, model: JobModel, action: Json) -> dict[str, Json]:
         made["timezone"] = model.timezone
     if job.after is not None:
         made["after"] = {"job": job.after.job, "on": job.after.on.value.lower()}
+    if job.on_event is not None:
+        made["on_event"] = on_event_of.written(job.on_event)
     if model.acknowledge:
         made["acknowledge"] = list(model.acknowledge)
     if model.lock is not None:

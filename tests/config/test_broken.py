@@ -62,7 +62,6 @@ YAML = [
     ("version: 2\njobs: {}\n", 1, "version `2` is unknown", "write version: 1"),
     ("jops: {}\njobs: {}\n", 1, "unknown key `jops`", "did you mean `jobs`?"),
     ("jobs: {}\nnotify: {ops: {url: x}}\n", 2, "not supported by this release", "remove it"),
-    ("jobs: {}\nsources: {}\n", 2, "not supported by this release", "remove it"),
 ]
 
 KEYS = [
@@ -70,8 +69,6 @@ KEYS = [
     (JOB + "    concurrencyPolicy: Forbid\n", 6, "unknown key", "did you mean `overlap`?"),
     (JOB + "    catch-up: all\n", 6, "unknown key", "did you mean `catch_up`?"),
     (JOB + "    xyzzy: all\n", 6, "unknown key `xyzzy`", "known are acknowledge, after"),
-    (JOB + "    on_event: {source: p}\n", 6, "starting a job by an event", "remove it"),
-    (JOB + "    compensate: {source: p}\n", 6, "not supported by this release", "remove it"),
     (JOB + "    steps: []\n", 6, "not supported by this release", "remove it"),
     (JOB + "    calendars: []\n", 6, "not supported by this release", "remove it"),
     (JOB + "    callback: x\n", 6, "not supported by this release", "remove it"),

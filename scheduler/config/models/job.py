@@ -32,6 +32,7 @@ from scheduler.config.fields import (
 from scheduler.config.models.base import Model
 from scheduler.config.models.blackout import BlackoutModel
 from scheduler.config.models.limits import LimitsModel
+from scheduler.config.models.on_event import OnEventModel, expand
 from scheduler.config.models.retries import RetriesField
 from scheduler.config.models.secret import Secrets
 from scheduler.config.refusal import refuse, shown
@@ -214,6 +215,9 @@ class JobModel(DefaultsModel):
         Field(
             description='Cron expression, or a list: five fields, or six with seconds first. In quotes: "0 8 * * 1".'
         ),
+    ] = None
+    on_event: Annotated[
+        OnEventModel | None, BeforeValidator(expand), Field(description="A run for each event of a source.")
     ] = None
     after: Annotated[
         AfterModel | None, BeforeValidator(_after), Field(description="A run for each run of another job.")

@@ -15,7 +15,10 @@ from scheduler.core.job import Queue
 _RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)/(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
-DEFAULT_QUEUES = {"default": Queue("default", concurrency=64), "scans": Queue("scans", concurrency=4)}
+SCANS = "scans"
+"""The queue of scans, unless they name another."""
+
+DEFAULT_QUEUES = {"default": Queue("default", concurrency=64), SCANS: Queue(SCANS, concurrency=4)}
 
 
 def _rate(value: object) -> float:
@@ -24,8 +27,17 @@ def _rate(value: object) -> float:
         refuse(f"{shown(value)} is not a rate", "write a number per unit of time: 5/s, 120/m, 1000/h, 5000/d")
     rate = float(found[1]) / _SECONDS[found[2]]
     if not rate:
-        refuse("a rate of zero lets nothing run", "pause the jobs instead: schedctl pause JOB")
+        refuse("a rate of zero lets nothing through", "write more than that; to stop it for a while, pause it")
     return rate
+
+
+def rate_text(rate: float) -> str:
+    """The shortest text of a number per second."""
+    for unit, seconds in _SECONDS.items():
+        number = round(rate * seconds, 6)
+        if number and number == round(number):
+            return f"{round(number)}/{unit}"
+    return f"{rate:.6f}/s"
 
 
 Rate = Annotated[
