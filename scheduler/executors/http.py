@@ -13,13 +13,13 @@ from scheduler.core.errors import InvalidInput
 from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
+from scheduler.core.retry_after import http_date, wait
 from scheduler.core.secret import Secret
 from scheduler.executors.attempts.environment import base_environment
 from scheduler.executors.attempts.values import to_json
 from scheduler.executors.context import Context
 from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_message
 from scheduler.executors.workers.pool import Pool
-from scheduler.executors.workers.retry_after import http_date, wait
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task
 
@@ -36,6 +36,7 @@ class HttpExecutor:
     attempt, not sooner than `Retry-After` says; other answers are not."""
 
     kind: ClassVar[str] = "http"
+    own_files: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
         self._context = context

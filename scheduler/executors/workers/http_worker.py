@@ -10,7 +10,6 @@ import asyncio
 import os
 import signal
 import socket
-import ssl
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +18,12 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
 
-import certifi
 import httpx
 
 from scheduler.executors.attempts.values import RESULT_LIMIT, parse
 from scheduler.executors.workers.body import BadTemplate, content_type, render
 from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
+from scheduler.trust import trusted
 
 CONNECT_WITHIN = 30.0
 """Seconds to look up, connect and shake hands, if the attempt's own time-out is not shorter."""
@@ -80,22 +79,12 @@ async def _serve(channel: socket.socket) -> None:
 def _client() -> httpx.AsyncClient:
     """No cookies, no kept connections: nothing of one run reaches another."""
     return httpx.AsyncClient(
-        verify=_trust(),
+        verify=trusted(),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
         headers={"user-agent": "schedulerd", "connection": "close"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         follow_redirects=False,
     )
-
-
-def _trust() -> ssl.SSLContext:
-    """The certificates of this machine (SSL_CERT_FILE and SSL_CERT_DIR are heeded); where there are none, those that
-    come with certifi."""
-    paths = ssl.get_default_verify_paths()
-    folder = paths.capath
-    if paths.cafile or (folder and os.path.isdir(folder) and os.listdir(folder)):
-        return ssl.create_default_context()
-    return ssl.create_default_context(cafile=certifi.where())
 
 
 async def _request(client: httpx.AsyncClient, order: Message) -> Message:
@@ -198,7 +187,7 @@ class _Log:
     """The attempt's output: what was asked and answered, at most about `limit` bytes."""
 
     def __init__(self, path: Path, limit: int) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self.left = limit
         self._ends_with_newline = True
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.executors.workers.retry_after import INSTEAD, wait
+from scheduler.core.retry_after import INSTEAD, wait
 
 NOW = datetime(2026, 10, 21, 7, 26, tzinfo=UTC)
 
