@@ -146,8 +146,9 @@ class JobState:
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """A run to insert. `key` is unique per job; a second insert of it changes nothing. `has_payload` tells a payload
-    of null from none: runs with a payload have retries of their own and become dead letters when they fail. `rank`:
-    among those that wait for the same lock the smallest is next, then the oldest (None: the oldest)."""
+    of null from none: runs with a payload have retries of their own and become dead letters when they fail. `event`:
+    the `seq` of the event that it is about. `rank`: of the unfinished runs with this lock that have one, the one with
+    the smallest (rank, key) is next, also while it waits for its next attempt; None: the oldest that waits."""
 
     id: str
     job: str
@@ -164,6 +165,7 @@ class NewRun:
     retry_of: str | None = None
     note: str = ""
     author: str = ""
+    event: int | None = None
     rank: int | None = None
 
 
@@ -209,6 +211,7 @@ class Run:
     checkpoint: Json = None
     discarded_at: datetime | None = None
     took: float | None = None
+    event: int | None = None
     rank: int | None = None
 
 

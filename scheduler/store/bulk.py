@@ -22,6 +22,7 @@ from sqlalchemy import (
     Dialect,
     Executable,
     Integer,
+    LargeBinary,
     Table,
     Text,
     bindparam,
@@ -121,6 +122,11 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _hex(value: bytes | None) -> str | None:
+    """Bytes as they are written in a list of rows."""
+    return None if value is None else "\\x" + value.hex()
+
+
 def _kept(value: ColumnElement[Any], old: Column[Any], keep_null: bool) -> ColumnElement[Any]:
     return func.coalesce(value, old) if keep_null else value
 
@@ -193,4 +199,6 @@ def _fields(columns: Sequence[Column[Any]], dialect: Dialect) -> _Fields:
 
 
 def _into(one: Column[Any], dialect: Dialect) -> Callable[[Any], Any]:
+    if isinstance(one.type, LargeBinary) and dialect.name == "postgresql":
+        return _hex
     return one.type.dialect_impl(dialect).bind_processor(dialect) or _same

@@ -146,6 +146,8 @@ def _row(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any]:
         "note": run.note,
         "author": run.author,
         "fence": 0,
+        "event": run.event,
+        "rank": run.rank,
     }
 
 

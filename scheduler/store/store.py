@@ -14,6 +14,7 @@ from scheduler.core.ports import Transaction
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
 from scheduler.store.dialects.base import Database
+from scheduler.store.events import SqlEvents
 from scheduler.store.generations import SqlGenerations
 from scheduler.store.jobs import SqlJobs
 from scheduler.store.ledger import SqlLedger
@@ -22,6 +23,7 @@ from scheduler.store.nodes import SqlNodes
 from scheduler.store.queries import SqlQueries
 from scheduler.store.queues import SqlQueues
 from scheduler.store.runs import SqlRuns
+from scheduler.store.scans import SqlScans
 from scheduler.store.schema import OLDEST_RELEASE_KEY, ensure_schema, revision_of
 from scheduler.store.session import Session
 from scheduler.store.tokens import SqlTokens
@@ -36,6 +38,8 @@ def _transaction(session: Session) -> Transaction:
         SqlQueues(session),
         SqlLedger(session),
         SqlTokens(session),
+        SqlEvents(session),
+        SqlScans(session),
     )
 
 

@@ -30,7 +30,7 @@ from scheduler.store.store import faults_told, prepare
 from scheduler.store.types import FreeText, JsonText
 
 BATCH = 1000
-SMALL_BATCHES = {"outputs": 16, "payloads": 100, "runs": 500}
+SMALL_BATCHES = {"event_bodies": 64, "outputs": 16, "payloads": 100, "rejects": 64, "runs": 500, "scan_asides": 64}
 """Of rows that may be large: a batch is in memory at once."""
 LIVE_WITHIN = timedelta(seconds=30)
 

@@ -71,8 +71,8 @@ def fill(database: Database) -> None:
 
 
 def value(one: Table, c: Column[Any], n: int) -> Any:
-    if c.foreign_keys:
-        return f"runs-id-{n}"
+    for key in c.foreign_keys:
+        return value(key.column.table, key.column, n)
     if c.nullable and n % 3 == 0:
         return None
     kinds: list[tuple[type, Callable[[], Any]]] = [

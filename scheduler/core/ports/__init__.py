@@ -6,12 +6,26 @@ says whether it took place. All transactions lock rows in one order: node, gener
 `now` is always the caller's instant (database time on PostgreSQL), read once per tick.
 """
 
+from scheduler.core.ports.events import Events
 from scheduler.core.ports.generations import Generations
 from scheduler.core.ports.jobs import Jobs
 from scheduler.core.ports.ledger import Ledger
 from scheduler.core.ports.nodes import Nodes
 from scheduler.core.ports.queues import Line, Queues
 from scheduler.core.ports.runs import Runs
+from scheduler.core.ports.scans import Scans
 from scheduler.core.ports.store import Store, Transaction
 
-__all__ = ["Generations", "Jobs", "Ledger", "Line", "Nodes", "Queues", "Runs", "Store", "Transaction"]
+__all__ = [
+    "Events",
+    "Generations",
+    "Jobs",
+    "Ledger",
+    "Line",
+    "Nodes",
+    "Queues",
+    "Runs",
+    "Scans",
+    "Store",
+    "Transaction",
+]

@@ -15,6 +15,10 @@ class Events(Protocol):
         only `webhook_at`, `scan_at` and `duplicates` change. The unique index decides, never a look before."""
         ...
 
+    def listed(self, job: str, seqs: Collection[int], now: datetime) -> None:
+        """The scan job `job` has found these events in its list. `add` says so itself of what `found_by` hands in."""
+        ...
+
     def newest(self, source: str, subjects: Collection[str]) -> Mapping[str, tuple[datetime, str]]:
         """Per subject, of the stored events that say when they occurred: the greatest (occurred_at, id); one query."""
         ...
@@ -37,12 +41,12 @@ class Events(Protocol):
         ...
 
     def known(self, source: str, ids: Collection[str]) -> Mapping[str, Event]:
-        """Those of these ids that the inbox has, without bodies; one query."""
+        """Those of these ids that the inbox has, without bodies and headers; one query."""
         ...
 
     def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
         """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,
-        and the ids of up to `limit`."""
+        and the ids of up to `limit`, oldest first."""
         ...
 
     def reject(self, reject: Reject, keep: int) -> None:

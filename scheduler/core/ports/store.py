@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Protocol
 
 from scheduler.core.access import Tokens
+from scheduler.core.ports.events import Events
 from scheduler.core.ports.generations import Generations
 from scheduler.core.ports.jobs import Jobs
 from scheduler.core.ports.ledger import Ledger
 from scheduler.core.ports.nodes import Nodes
 from scheduler.core.ports.queues import Queues
 from scheduler.core.ports.runs import Runs
+from scheduler.core.ports.scans import Scans
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Transaction:
     queues: Queues
     ledger: Ledger
     tokens: Tokens
+    events: Events
+    scans: Scans
 
 
 class Store(Protocol):

@@ -4,6 +4,16 @@ databases. A table that is not named here does not exist for a transfer, nor for
 from scheduler.store.tables.attempt import attempts, outputs
 from scheduler.store.tables.base import metadata
 from scheduler.store.tables.configuration import generations, installation, queues
+from scheduler.store.tables.event import (
+    CAME_BY_WEBHOOK,
+    HAS_TIME,
+    IS_HELD,
+    IS_MISSED,
+    event_bodies,
+    events,
+    listings,
+    rejects,
+)
 from scheduler.store.tables.history import skips, summaries
 from scheduler.store.tables.job import acks, jobs, pauses, schedule_versions
 from scheduler.store.tables.node import nodes
@@ -11,6 +21,7 @@ from scheduler.store.tables.run import (
     DEAD_LETTER,
     FAILED,
     IN_LINE,
+    IS_ORDERED,
     IS_PENDING,
     IS_RUNNING,
     PENDING,
@@ -24,12 +35,18 @@ from scheduler.store.tables.run import (
     payloads,
     runs,
 )
+from scheduler.store.tables.scan import scan_asides, scan_holes, scan_reports, scan_states
 from scheduler.store.tables.token import tokens
 
 __all__ = [
+    "CAME_BY_WEBHOOK",
     "DEAD_LETTER",
     "FAILED",
+    "HAS_TIME",
     "IN_LINE",
+    "IS_HELD",
+    "IS_MISSED",
+    "IS_ORDERED",
     "IS_PENDING",
     "IS_RUNNING",
     "PENDING",
@@ -41,9 +58,12 @@ __all__ = [
     "WAITS_TIME",
     "acks",
     "attempts",
+    "event_bodies",
+    "events",
     "generations",
     "installation",
     "jobs",
+    "listings",
     "locks",
     "metadata",
     "nodes",
@@ -51,7 +71,12 @@ __all__ = [
     "pauses",
     "payloads",
     "queues",
+    "rejects",
     "runs",
+    "scan_asides",
+    "scan_holes",
+    "scan_reports",
+    "scan_states",
     "schedule_versions",
     "skips",
     "summaries",

@@ -52,6 +52,9 @@ runs = Table(
     Column("checkpoint", JsonText),
     Column("discarded_at", UtcInstant),
     Column("took", Float),
+    # the `seq` of the event that it is about; no foreign key: the run may outlive it
+    Column("event", Big),
+    Column("rank", Big),
     UniqueConstraint("id"),
     # the identity of an occurrence, an event, a request: a second insert changes nothing
     UniqueConstraint("job", "key"),
@@ -70,6 +73,7 @@ IS_PENDING = runs.c.status == PENDING
 IS_RUNNING = runs.c.status == RUNNING
 PENDING_OCCURRENCE = and_(IS_PENDING, runs.c.scheduled_for.is_not(None))
 PENDING_OTHER = and_(IS_PENDING, runs.c.scheduled_for.is_(None))
+IS_ORDERED = and_(IS_PENDING, runs.c.rank.is_not(None))
 DEAD_LETTER = and_(runs.c.status == FAILED, runs.c.has_payload, runs.c.discarded_at.is_(None))
 
 # The order counts: between indexes that look equally good to it, SQLite takes the one that was made last. So the small
@@ -106,6 +110,10 @@ partial("runs_running_node", runs.c.node, where=IS_RUNNING)
 partial("runs_running_job", runs.c.job, runs.c.seq, where=IS_RUNNING)
 # the backstop: no two runs of one lock, whatever the code does
 partial("runs_lock_holder", runs.c.lock, where=IS_RUNNING, unique=True)
+# the runs of an event
+partial("runs_event", runs.c.event, runs.c.job, where=runs.c.event.is_not(None))
+# the line of a lock that has an order of its own, whatever its runs wait for
+partial("runs_ordered", runs.c.lock, runs.c.rank, runs.c.key, where=IS_ORDERED)
 
 # apart from runs, so that claiming and settling do not rewrite them
 payloads = Table(

@@ -1,0 +1,320 @@
+"""The inbox: events as they come in, and as scans look for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Row, delete, exists, func, not_, or_, select, text, update
+
+from scheduler.core.event import Event, NewEvent, Reject, Via
+from scheduler.core.signature import Refusal
+from scheduler.store import tables as t
+from scheduler.store.bulk import insert_all, update_each
+from scheduler.store.session import Session, chunks
+
+BYTES = 8 << 20
+"""Of bodies in one statement, unless a single one is larger."""
+
+Key = tuple[str, str]
+"""(source, id)"""
+
+_E = t.events.c
+_SCAN_AT = select(func.min(t.listings.c.at)).where(t.listings.c.event == _E.seq).scalar_subquery()
+_BARE = (
+    _E.seq,
+    _E.source,
+    _E.id,
+    _E.via,
+    _E.received_at,
+    _E.type,
+    _E.subject,
+    _E.occurred_at,
+    _E.content_type,
+    _E.vouched_by,
+    _E.found_by,
+    _E.problems,
+    _E.webhook_at,
+    _SCAN_AT.label("scan_at"),
+    _E.duplicates,
+    _E.held,
+)
+_WHOLE = select(*_BARE, t.event_bodies.c.headers, t.event_bodies.c.body).join(
+    t.event_bodies, t.event_bodies.c.event == _E.seq
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlEvents:
+    session: Session
+
+    def add(self, events: Sequence[NewEvent]) -> dict[Key, tuple[int, bool]]:
+        """Stores those that are new, in this order; (seq, whether it is new) by (source, id). Of one that is there
+        only `webhook_at`, `scan_at` and `duplicates` change. The unique index decides, never a look before."""
+        told: dict[Key, list[NewEvent]] = {}
+        for event in events:
+            told.setdefault((event.source, event.id), []).append(event)
+        if not told:
+            return {}
+        numbers = dict(zip(told, self._numbers(len(told)), strict=True))
+        # in the order of keys wherever somebody else may be inserting the same ones
+        keys = list(told) if self.session.kind == "sqlite" else sorted(told)
+        inserted = insert_all(self.session, t.events, [_row(numbers[key], told[key]) for key in keys], new_only=True)
+        new = numbers if inserted == len(numbers) else self._these(numbers)
+        self._add_bodies([(seq, told[key][0]) for key, seq in new.items()])
+        found = {key: (seq, True) for key, seq in new.items()}
+        if len(new) < len(told):
+            found |= self._tell_again({key: told[key] for key in told if key not in new})
+        for job, seqs, at in _listed(told, found):
+            self.listed(job, seqs, at)
+        return {key: found[key] for key in told}
+
+    def _numbers(self, count: int) -> Sequence[int]:
+        """The next numbers of rows, so that each event's is known whatever the index refuses."""
+        if self.session.kind == "sqlite":
+            given = text("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
+            last = self.session.connection.execute(given).scalar() or 0
+            return range(last + 1, last + count + 1)
+        number = func.nextval(func.pg_get_serial_sequence("events", "seq"))
+        query = select(number).select_from(func.generate_series(1, count))
+        return sorted(self.session.rows(query).scalars())
+
+    def _these(self, numbers: Mapping[Key, int]) -> dict[Key, int]:
+        """Those whose row was inserted."""
+        query = select(_E.seq).where(self.session.among(_E.seq, numbers.values()))
+        there = set(self.session.rows(query).scalars())
+        return {key: seq for key, seq in numbers.items() if seq in there}
+
+    def _add_bodies(self, events: Sequence[tuple[int, NewEvent]]) -> None:
+        rows = [{"event": seq, "headers": one.headers, "body": one.body} for seq, one in events]
+        for some in _by_size(rows):
+            insert_all(self.session, t.event_bodies, some)
+
+    def _tell_again(self, told: Mapping[Key, list[NewEvent]]) -> dict[Key, tuple[int, bool]]:
+        """Notes further webhooks of events that are there."""
+        rows: list[Row[Any]] = []
+        for source, keys in groupby(sorted(told), key=lambda key: key[0]):
+            query = select(_E.seq, _E.source, _E.id, _E.webhook_at).where(
+                _E.source == source, self.session.among(_E.id, [key[1] for key in keys])
+            )
+            rows += self.session.rows(query.order_by(_E.seq).with_for_update(key_share=True)).all()
+        webhooks = {row.seq: [one for one in told[row.source, row.id] if one.via is Via.WEBHOOK] for row in rows}
+        first = {row.seq: webhooks[row.seq] for row in rows if row.webhook_at is None and webhooks[row.seq]}
+        again: dict[int, list[int]] = {}
+        for seq, each in webhooks.items():
+            again.setdefault(len(each) - (seq in first), []).append(seq)
+        for times, seqs in sorted(again.items()):
+            if times:
+                these = self.session.among(_E.seq, seqs)
+                self.session.write(update(t.events).where(these).values(duplicates=_E.duplicates + times))
+        came = [{"seq": seq, "webhook_at": each[0].received_at} for seq, each in sorted(first.items())]
+        update_each(self.session, t.events, ("seq",), came)
+        return {(row.source, row.id): (row.seq, False) for row in rows}
+
+    def listed(self, job: str, seqs: Collection[int], now: datetime) -> None:
+        """The scan job `job` has found these events in its list."""
+        rows = [{"event": seq, "job": job, "at": now} for seq in sorted(seqs)]
+        insert_all(self.session, t.listings, rows, new_only=True)
+
+    def newest(self, source: str, subjects: Collection[str]) -> dict[str, tuple[datetime, str]]:
+        """Per subject, of the stored events that say when they occurred: the greatest (occurred_at, id); one query."""
+        here = (_E.source == source, t.HAS_TIME)
+        others = t.events.alias()
+        later = select(others.c.seq).where(others.c.source == source, others.c.occurred_at.is_not(None))
+        greatest = (
+            later.where(others.c.subject == _E.subject)
+            .order_by(others.c.occurred_at.desc(), others.c.id.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        query = select(_E.subject, _E.occurred_at, _E.id).where(
+            *here, self.session.among(_E.subject, set(subjects)), _E.seq == greatest
+        )
+        return {row.subject: (row.occurred_at, row.id) for row in self.session.rows(query)}
+
+    def held(self, sources: Collection[str], limit: int) -> list[Event]:
+        """Events of these sources that are held, with bodies, oldest first by `seq`; a look costs nothing while there
+        are none."""
+        query = _WHOLE.where(t.IS_HELD, self.session.among(_E.source, sources)).order_by(_E.seq).limit(limit)
+        return [_whole(row) for row in self.session.rows(query)]
+
+    def release(self, seqs: Collection[int]) -> set[int]:
+        """These are held no longer; those of them that were until now."""
+        query = select(_E.seq).where(self.session.among(_E.seq, seqs), t.IS_HELD).order_by(_E.seq)
+        held = set(self.session.rows(query.with_for_update(key_share=True)).scalars())
+        if held:
+            self.session.write(update(t.events).where(self.session.among(_E.seq, held)).values(held=False))
+        return held
+
+    def get(self, source: str, event: str) -> Event | None:
+        """With its body."""
+        row = self.session.rows(_WHOLE.where(_E.source == source, _E.id == event)).first()
+        return None if row is None else _whole(row)
+
+    def by_seq(self, seqs: Collection[int]) -> dict[int, Event]:
+        """With bodies."""
+        rows = self.session.rows(_WHOLE.where(self.session.among(_E.seq, seqs)))
+        return {row.seq: _whole(row) for row in rows}
+
+    def known(self, source: str, ids: Collection[str]) -> dict[str, Event]:
+        """Those of these ids that the inbox has, without bodies and headers; one query."""
+        rows = self.session.rows(select(*_BARE).where(_E.source == source, self.session.among(_E.id, ids)))
+        return {row[2]: bare(row) for row in rows}
+
+    def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
+        """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,
+        and the ids of up to `limit`, oldest first."""
+        seen = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
+        where = (_E.source == source, t.CAME_BY_WEBHOOK, _E.occurred_at.between(start, end), not_(seen))
+        count = self.session.rows(select(func.count()).select_from(t.events).where(*where)).scalar_one()
+        if not count:
+            return 0, []
+        ids = select(_E.id).where(*where).order_by(_E.occurred_at).limit(limit)
+        return count, list(self.session.rows(ids).scalars())
+
+    def reject(self, reject: Reject, keep: int) -> None:
+        """Keeps it, and of its source's refused requests the newest `keep`. `seq` is not read."""
+        self.session.write(t.rejects.insert(), _reject_row(reject))
+        mine = t.rejects.c.source == reject.source
+        oldest = select(t.rejects.c.seq).where(mine).order_by(t.rejects.c.seq.desc()).offset(keep).limit(1)
+        last = self.session.rows(oldest).scalar()
+        if last is not None:
+            self.session.write(delete(t.rejects).where(mine, t.rejects.c.seq <= last))
+
+    def rejects(self, source: str, limit: int) -> list[Reject]:
+        """The newest that were not accepted since, newest first."""
+        query = select(t.rejects).where(t.rejects.c.source == source, t.rejects.c.accepted_at.is_(None))
+        rows = self.session.rows(query.order_by(t.rejects.c.seq.desc()).limit(limit))
+        return [_reject(row) for row in rows]
+
+    def accept(self, seqs: Collection[int], now: datetime) -> None:
+        """These refused requests were verified again, and stored."""
+        where = (self.session.among(t.rejects.c.seq, seqs), t.rejects.c.accepted_at.is_(None))
+        self.session.write(update(t.rejects).where(*where).values(accepted_at=now))
+
+    def prune(self, source: str, keep: timedelta, now: datetime, limit: int) -> int:
+        """Deletes events received longer than `keep` ago, at most `limit`; the number. Never one of which a run is
+        unfinished or a dead letter, nor one that is held."""
+        needed = exists().where(t.runs.c.event == _E.seq, or_(t.IS_PENDING, t.IS_RUNNING, t.DEAD_LETTER))
+        query = (
+            select(_E.seq)
+            .where(_E.source == source, _E.received_at < now - keep, not_(t.IS_HELD), not_(needed))
+            .order_by(_E.received_at)
+            .limit(limit)
+        )
+        removed = 0
+        for seqs in chunks(self.session.rows(query).scalars().all()):
+            removed += self.session.write(delete(t.events).where(self.session.among(_E.seq, seqs)))
+        return removed
+
+
+def _row(seq: int, told: Sequence[NewEvent]) -> dict[str, Any]:
+    event = told[0]
+    webhooks = [one for one in told if one.via is Via.WEBHOOK]
+    return {
+        "seq": seq,
+        "source": event.source,
+        "id": event.id,
+        "via": event.via.value,
+        "received_at": event.received_at,
+        "type": event.type,
+        "subject": event.subject,
+        "occurred_at": event.occurred_at,
+        "content_type": event.content_type,
+        "vouched_by": event.vouched_by,
+        "found_by": event.found_by,
+        "problems": event.problems,
+        "webhook_at": webhooks[0].received_at if webhooks else None,
+        "duplicates": max(len(webhooks) - 1, 0),
+        "held": event.held,
+    }
+
+
+def _listed(
+    told: Mapping[Key, list[NewEvent]], found: Mapping[Key, tuple[int, bool]]
+) -> Iterator[tuple[str, list[int], datetime]]:
+    """(job, events, when) of what scans told."""
+    by_scan: dict[tuple[str, datetime], list[int]] = {}
+    for key, each in told.items():
+        for event in each:
+            if event.via is Via.SCAN:
+                by_scan.setdefault((event.found_by, event.received_at), []).append(found[key][0])
+    for (job, at), seqs in by_scan.items():
+        yield job, seqs, at
+
+
+def _by_size(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    some: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        size += len(row["body"])
+        if some and size > BYTES:
+            yield some
+            some, size = [], len(row["body"])
+        some.append(row)
+    if some:
+        yield some
+
+
+def bare(row: Sequence[Any]) -> Event:
+    """Of a row of `_BARE`: without body and headers."""
+    seq, source, event, via, received, kind, subject, occurred, content, vouched, found, problems, *rest = row
+    webhook_at, scan_at, duplicates, held = rest[:4]
+    return Event(
+        seq,
+        source,
+        event,
+        Via(via),
+        received,
+        kind,
+        subject,
+        occurred,
+        content,
+        (),
+        b"",
+        vouched,
+        found,
+        tuple(problems),
+        webhook_at,
+        scan_at,
+        duplicates,
+        held,
+    )
+
+
+def _whole(row: Row[Any]) -> Event:
+    return replace(bare(row), headers=_pairs(row.headers), body=bytes(row.body))
+
+
+def _pairs(headers: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in headers)
+
+
+def _reject_row(reject: Reject) -> dict[str, Any]:
+    return {
+        "source": reject.source,
+        "at": reject.at,
+        "reason": reject.reason.value,
+        "why": reject.why,
+        "headers": reject.headers,
+        "query": reject.query,
+        "accepted_at": reject.accepted_at,
+        "body": reject.body,
+    }
+
+
+def _reject(row: Row[Any]) -> Reject:
+    return Reject(
+        row.seq,
+        row.source,
+        row.at,
+        Refusal(row.reason),
+        row.why,
+        _pairs(row.headers),
+        bytes(row.body),
+        row.query,
+        row.accepted_at,
+    )
