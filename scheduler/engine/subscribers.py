@@ -34,9 +34,11 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An event with its body read once for all its subscribers. `late`: a newer one of its subject came before it."""
+    """An event with its body read once for all its subscribers. `seq` is that of its row; `late`: a newer one of its
+    subject came before it."""
 
     event: NewEvent | Event
+    seq: int
     data: Json
     late: bool = False
 
@@ -57,14 +59,15 @@ def by_source(jobs: Iterable[Job]) -> dict[str, tuple[Subscriber, ...]]:
     return found
 
 
-def told(event: NewEvent | Event, *, late: bool = False) -> Told:
+def told(event: NewEvent | Event, seq: int, *, late: bool = False) -> Told:
     """A body that is neither JSON nor a form, or nested without measure, is a text."""
     try:
         data = document_of(event.body, event.content_type)
     except InvalidInput:
-        return Told(event, _as_text(event.body), late)
+        return Told(event, seq, _as_text(event.body), late)
     openers = event.body.count(b"[") + event.body.count(b"{")
-    return Told(event, _as_text(event.body) if openers > DEEPEST and _depth(data) > DEEPEST else data, late)
+    deep = openers > DEEPEST and _depth(data) > DEEPEST
+    return Told(event, seq, _as_text(event.body) if deep else data, late)
 
 
 def _as_text(body: bytes) -> str:
@@ -111,7 +114,7 @@ def replayed_run(subscriber: Subscriber, told: Told, now: datetime, author: str,
 
 
 def _carrying(run: NewRun, subscriber: Subscriber, told: Told, via: Via) -> NewRun:
-    run = replace(run, payload=_payload(told, via), has_payload=True)
+    run = replace(run, payload=_payload(told, via), has_payload=True, event=told.seq)
     if subscriber.on_event.order is not Order.SUBJECT or not told.event.subject:
         return run
     rank = (told.rank[0] - EPOCH) // _MICROSECOND

@@ -22,6 +22,7 @@ from scheduler.engine.desk import Desk
 from scheduler.engine.drain import Drain
 from scheduler.engine.find import no_job
 from scheduler.engine.in_force import InForce
+from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
@@ -135,6 +136,7 @@ class Rig:
             self.reloader.follow,
             lambda name: no_job(name, self.in_force.current.configuration.jobs),
         )
+        self.inbox = EventInbox(self.store, self.in_force, self.bus, self.reloader.follow, self._wake)
         self.desk = Desk(self.store, self.store, self.in_force, self.reloader, self.bus, self._wake, self.intake)
         if start:
             self.start()
@@ -176,6 +178,7 @@ class Rig:
             self.beats.tick(now)
         self.keeper.tick(now)
         self.planner.tick(now)
+        self.inbox.tick(now)
         self.worker.tick(now)
 
     def turn(self, **by: float) -> datetime:

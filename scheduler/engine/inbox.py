@@ -1,0 +1,187 @@
+"""The inbox at work (core.inbox.Inbox): events that come together are stored together, with the runs that they make."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import structlog
+
+from scheduler.core.errors import NotFound, SchedulerError
+from scheduler.core.event import NewEvent, Reject, Stored
+from scheduler.core.execution import Bus
+from scheduler.core.inbox import Answer, Answered, Judge, Replayed, Reverified
+from scheduler.core.ports import Store, Transaction
+from scheduler.core.signature import Rejected
+from scheduler.engine.arrivals import Arrived, arrive, hold_newest, let_go
+from scheduler.engine.crowd import Crowd
+from scheduler.engine.fan_out import LoadFirst
+from scheduler.engine.in_force import InForce, Loaded
+from scheduler.engine.refused import RefusedRequests
+from scheduler.engine.replay import replay
+
+log = structlog.get_logger("engine")
+
+T = TypeVar("T")
+
+TOGETHER = 100
+"""Held events whose runs are made in one transaction."""
+HEAVY = 16_384
+"""Bytes of a body for which it counts once more: a thousand bodies of a MiB are no group."""
+
+
+class EventInbox:
+    """`follow` loads the newest generation if it can; `wake` asks the worker to look soon.
+
+    Before `start` and after `stop` events are served at once, in the thread that hands them in."""
+
+    def __init__(
+        self, store: Store, in_force: InForce, bus: Bus, follow: Callable[[datetime], None], wake: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._in_force = in_force
+        self._bus = bus
+        self._follow = follow
+        self._wake = wake
+        self._refused = RefusedRequests(store, bus)
+        self._crowd: Crowd[NewEvent, Stored] = Crowd(
+            "inbox", self._commit, self._tell, lambda event: {"source": event.source, "event_id": event.id}, _weight
+        )
+
+    def start(self) -> None:
+        self._crowd.start()
+
+    def stop(self) -> None:
+        """What was handed in before is served."""
+        self._crowd.stop()
+
+    def submit(self, events: Sequence[NewEvent], ticket: Any, deliver: Answered) -> None:
+        self._crowd.submit(events, ticket, deliver)
+
+    def refuse(self, reject: Reject) -> None:
+        self._refused.add(reject)
+
+    def replay(
+        self, source: str, event: str, *, author: str, reason: str = "", jobs: Collection[str] | None = None
+    ) -> Replayed:
+        done = self._write(lambda tx, loaded, now: replay(tx, loaded, source, event, jobs, author, reason, now))
+        self._wake()
+        for job, run in done.runs:
+            self._bus.publish("run.planned", run=run, job=job, cause="replay", author=author)
+        self._bus.publish("event.replayed", source=source, event=event, runs=len(done.runs), author=author)
+        return done
+
+    def reverify(self, source: str, judge: Judge, *, limit: int = 100) -> Reverified:
+        if source not in self._in_force.current.configuration.sources:
+            raise self._no_source(source)
+        self._refused.tick(self._store.now())
+        with self._store.read() as tx:
+            kept = tx.events.rejects(source, limit)
+        stored: list[tuple[Reject, Stored]] = []
+        refused: list[tuple[Reject, Rejected]] = []
+        for reject in reversed(kept):
+            verdict = judge(reject)
+            if isinstance(verdict, Rejected):
+                refused.append((reject, verdict))
+                continue
+            (answer,) = self._crowd.ask([verdict])
+            if isinstance(answer, SchedulerError):
+                raise answer
+            stored.append((reject, answer))
+        if stored:
+            now = self._store.now()
+            with self._store.begin() as tx:
+                tx.events.accept([reject.seq for reject, _ in stored], now)
+        return Reverified(tuple(stored), tuple(refused))
+
+    def tick(self, now: datetime) -> int:
+        """Keeps what was refused, and makes the runs of events whose source is paused no longer; the number of both."""
+        done = self._refused.tick(now)
+        with self._store.read() as tx:
+            if not tx.events.held(self._going(), 1):
+                return done
+        while True:
+            arrived = self._write(lambda tx, loaded, now: let_go(tx, loaded, TOGETHER, now))
+            self._announce(arrived)
+            done += len(arrived.stored)
+            if not arrived.stored:
+                return done
+
+    def _going(self) -> list[str]:
+        sources = self._in_force.current.configuration.sources
+        return [name for name, source in sources.items() if not source.paused]
+
+    # ------------------------------------------------------------ the group
+
+    def _commit(self, events: list[NewEvent]) -> list[Answer]:
+        def store(tx: Transaction, loaded: Loaded, now: datetime) -> list[Answer]:
+            known = [event for event in events if event.source in loaded.configuration.sources]
+            arrived.append(arrive(tx, loaded, known, now))
+            stored = iter(arrived[-1].stored)
+            return [
+                next(stored) if event.source in loaded.configuration.sources else self._no_source(event.source)
+                for event in events
+            ]
+
+        arrived: list[Arrived] = []
+        answers = self._write(store)
+        self._report(arrived[-1])
+        return answers
+
+    def _tell(self, events: list[NewEvent], answers: list[Answer]) -> None:
+        for event, answer in zip(events, answers, strict=True):
+            if not isinstance(answer, Stored):
+                continue
+            self._bus.publish(
+                "event.received",
+                source=event.source,
+                event=event.id,
+                type=event.type,
+                via=str(event.via),
+                new=answer.new,
+            )
+            self._planned(answer)
+        if any(isinstance(answer, Stored) and answer.runs for answer in answers):
+            self._wake()
+
+    def _announce(self, arrived: Arrived) -> None:
+        self._report(arrived)
+        for one in arrived.stored:
+            self._planned(one)
+        self._wake()
+
+    def _planned(self, stored: Stored) -> None:
+        for job, run in stored.runs:
+            self._bus.publish("run.planned", run=run, job=job, cause="event", author="")
+
+    def _report(self, arrived: Arrived) -> None:
+        for source, event, job, why in arrived.doubtful:
+            log.warning("condition_failed", source=source, event_id=event, job_name=job, why=why)
+            self._bus.publish("condition.failed", source=source, event=event, job=job, why=why)
+
+    # ------------------------------------------------------------ the transaction
+
+    def _write(self, work: Callable[[Transaction, Loaded, datetime], T]) -> T:
+        """`work` in a transaction in which the newest configuration, which it gets, is the one in force."""
+        now = self._store.now()
+        try:
+            return self._try(work, now)
+        except LoadFirst:
+            self._follow(now)
+            return self._try(work, now)
+
+    def _try(self, work: Callable[[Transaction, Loaded, datetime], T], now: datetime) -> T:
+        with self._store.begin() as tx:
+            return work(tx, hold_newest(tx, self._in_force), now)
+
+    def _no_source(self, name: str) -> NotFound:
+        known = self._in_force.current.configuration.sources
+        close = difflib.get_close_matches(name, list(known), n=3)
+        hint = f"did you mean {', '.join(close)}?" if close else f"there are {', '.join(sorted(known)) or 'none'}"
+        return NotFound(f"no source {name!r}", hint=hint)
+
+
+def _weight(event: NewEvent) -> int:
+    return 1 + len(event.body) // HEAVY
