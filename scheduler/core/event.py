@@ -23,7 +23,7 @@ class NewEvent:
     """An event to store. (`source`, `id`) is unique; a second one with these changes nothing but who was seen to tell
     it. `body` are the bytes as they came; `headers` those that its fields are read from, names in lower case.
 
-    `vouched_by`: which secret signed it, or "api" if we asked for it ourselves. `found_by`: the scan that found it.
+    `vouched_by`: which secret signed it, or "api" if we asked for it ourselves. `found_by`: the scan job that found it.
     `problems` are sentences about fields that could not be read. `occurred_at` is the provider's time. `held`: its
     source is paused, and it makes no run before that is over."""
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol
 
+from scheduler.core.compensator import Compensator
 from scheduler.core.job import Job
 from scheduler.core.model import Output, Run
 from scheduler.core.outcome import Outcome
 from scheduler.core.requests import Report
+from scheduler.core.source import Source
 
 
 class Clock(Protocol):
@@ -50,6 +52,20 @@ class Executor(Protocol):
     def end(self, run: str, why: str) -> None:
         """Asks to end the attempt (`timeout cancel lost drain`): TERM, after `kill_after` KILL. `done` follows,
         with an outcome that means what `why` says, whatever the exit code."""
+        ...
+
+
+class Scanning(Protocol):
+    """The engine's side of scans, for the executor that has a provider's list read."""
+
+    def source(self, name: str) -> Source:
+        """As it is in force. Raises Refused if there is none."""
+        ...
+
+    def scan(self, run: Run, job: Job, compensator: Compensator) -> Outcome:
+        """One attempt of a scan job, in the caller's thread: what is listed is asked for page by page, the next one
+        when the one before is on disk. What `compensator` raises that its seam does not name goes through; what was on
+        disk by then stays, and the next attempt goes on from there."""
         ...
 
 

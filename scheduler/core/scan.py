@@ -55,6 +55,8 @@ class ScanState:
     counts: Counts = Counts()
     began_at: datetime | None = None
     """When the listing of `window` began, by our clock."""
+    query: str = ""
+    """A hash of what is asked of whom: `cursor` means something for that alone. "": not known."""
     run: str | None = None
     """The run that wrote it last."""
 

@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.core.children import Children
+from scheduler.core.execution import Scanning
 from scheduler.executors.attempts.records import AttemptRecords
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """`environ` is the daemon's environment (for secrets, never handed on), `slots` the runs at once on this node,
-    `workdir` the absolute directory of jobs that name none, and what relative ones are relative to."""
+    `workdir` the absolute directory of jobs that name none, and what relative ones are relative to,
+    `scanning` what becomes of lists of events (None: nobody asks for them here)."""
 
     children: Children
     records: AttemptRecords
     environ: Mapping[str, str]
     slots: int
     workdir: str
+    scanning: Scanning | None = None

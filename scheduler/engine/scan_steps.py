@@ -1,0 +1,220 @@
+"""The steps of a scan, each the work of one transaction: a window is fixed, a page is taken, the whole is summed up."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from scheduler.core import scanning
+from scheduler.core.compensator import Coverage, Page
+from scheduler.core.errors import Refused
+from scheduler.core.ids import short
+from scheduler.core.job import Job
+from scheduler.core.listed import ListReader
+from scheduler.core.model import Run, Status
+from scheduler.core.ports import Transaction
+from scheduler.core.scan import Counts, Hole, ScanReport, ScanState
+from scheduler.core.source import Compensate, Source
+from scheduler.engine.arrivals import Arrived, arrive
+from scheduler.engine.in_force import Loaded
+
+REMEMBERED = 20_000
+"""Ids of a list that are known to have been in it, so that a list that shifts while it is read is not counted twice."""
+ASIDE = 100
+"""Items per scan job that nobody could read, of which the newest are kept."""
+NAMED = 100
+"""Ids that are told of webhooks which a list lacks."""
+
+
+@dataclass(slots=True)
+class Pass:
+    """One attempt of a scan. `skew`: the provider's clock minus ours. `dry`: nothing is written but a report.
+    `unmarked` counts what only a dry run has seen listed. `last` is the last page that was taken."""
+
+    run: Run
+    job: Job
+    spec: Compensate
+    dry: bool
+    coverage: Coverage = field(default_factory=lambda: Coverage(None))
+    skew: timedelta = timedelta(0)
+    state: ScanState | None = None
+    pages: int = 0
+    last: Page = field(default_factory=lambda: Page(()))
+    unmarked: int = 0
+    _order: deque[str] = field(default_factory=deque)
+    _seen: set[str] = field(default_factory=set)
+
+    @property
+    def seen(self) -> set[str]:
+        """The ids that were listed last."""
+        return self._seen
+
+    @property
+    def under_way(self) -> ScanState:
+        assert self.state is not None, "there is a window before there are pages"
+        return self.state
+
+    def took(self, page: Page, after: ScanState) -> None:
+        """After the commit."""
+        self.state, self.last, self.pages = after, page, self.pages + 1
+        fresh = scanning.ids_of(page) - self._seen
+        self._order.extend(fresh)
+        self._seen |= fresh
+        while len(self._order) > REMEMBERED:
+            self._seen.discard(self._order.popleft())
+
+    def forget(self) -> None:
+        """The list is read from its start again."""
+        self._order.clear()
+        self._seen.clear()
+
+
+def check(tx: Transaction, one: Pass) -> None:
+    """The run must be this attempt's, or what it read must not be written. Nobody can take it while its node is held.
+    Refused if it is not."""
+    run = tx.runs.get(one.run.id)
+    mine = (one.run.node, one.run.fence)
+    if run is None or run.status is not Status.RUNNING or (run.node, run.fence) != mine:
+        raise Refused(f"run {short(one.run.id)} is not held here any more", hint="another attempt goes on with it")
+
+
+def begin(tx: Transaction, one: Pass, now: datetime) -> ScanState | None:
+    """The window to list, fixed before the first page. None: nothing is old enough yet."""
+    before = tx.scans.state(one.job.name, lock=not one.dry)
+    if one.dry and before is not None:
+        before = replace(before, window=None)
+    state = scanning.begin(before, one.job.name, one.spec, one.coverage, now)
+    if state is None or one.dry:
+        return state
+    state = replace(state, run=one.run.id)
+    tx.scans.save(state)
+    return state
+
+
+def take(tx: Transaction, loaded: Loaded, one: Pass, page: Page, now: datetime) -> tuple[ScanState, Arrived]:
+    """The events of a page and where the list goes on, together."""
+    state = _standing(tx, one)
+    assert state.window is not None
+    source = source_of(loaded, one.spec.source)
+    reader = ListReader(source)
+    page = reader.checked(page)
+    inbox = tx.events.known(source.name, scanning.ids_of(page))
+    end = scanning.end_of(state.window, one.coverage, page, now)
+    found = scanning.sort(page, inbox, one.seen, state, end, one.job.name)
+    arrived, injected = Arrived([]), len(found.missing)
+    if one.dry:
+        window = state.window
+        one.unmarked += sum(
+            inbox[item.id].scan_at is None and window.start <= item.occurred_at <= end for item in found.known
+        )
+    else:
+        if found.known:
+            tx.events.listed(one.job.name, [inbox[item.id].seq for item in found.known], now)
+        if found.missing:
+            events = [reader.event(item, one.job.name, now) for item in found.missing]
+            arrived = arrive(tx, loaded, events, now)
+        injected = sum(stored.new for stored in arrived.stored)
+        if found.undecodable:
+            tx.scans.put_aside(one.job.name, source.name, found.undecodable, now, ASIDE)
+    counts = scanning.counted(state.counts, page, found, injected, now + one.skew)
+    after = replace(state, cursor=page.next, counts=counts)
+    if not one.dry:
+        tx.scans.save(after)
+    return after, arrived
+
+
+def complete(tx: Transaction, one: Pass, now: datetime) -> ScanReport:
+    """The list was read to its end: what it came to, what cannot be proven, and how far the watermark goes."""
+    state = _standing(tx, one)
+    assert state.window is not None
+    end = scanning.end_of(state.window, one.coverage, one.last, now)
+    holes = _holes(one, state, now)
+    start = max([state.window.start, *(hole.end for hole in holes)])
+    unlisted, ids = 0, list[str]()
+    if start <= end:
+        unlisted, ids = tx.events.unlisted(one.spec.source, start, end, one.job.name, NAMED)
+    if one.dry:
+        unlisted, ids = max(0, unlisted - one.unmarked), []
+    why = scanning.doubt(one.coverage, state.counts, unlisted)
+    watermark = scanning.advanced(state.watermark, *(hole.end for hole in holes), None if why else end)
+    report = replace(_report(one, state, holes, now, watermark, why), unlisted=unlisted, unlisted_ids=tuple(ids))
+    _write(tx, one, report)
+    if not one.dry:
+        tx.scans.save(replace(state, watermark=watermark, window=None, cursor=None, counts=Counts(), began_at=None))
+    return report
+
+
+def break_off(tx: Transaction, one: Pass, why: str, now: datetime, *, failed: bool) -> ScanReport | None:
+    """The window stays as it stands. A report of it if there is news: it failed, or something cannot be listed any
+    more."""
+    state = _standing(tx, one)
+    holes = _holes(one, state, now)
+    if not (failed or holes):
+        return None
+    watermark = scanning.advanced(state.watermark, *(hole.end for hole in holes))
+    report = _report(one, state, holes, now, watermark, why)
+    _write(tx, one, report)
+    if not one.dry:
+        tx.scans.save(replace(state, watermark=watermark))
+    return report
+
+
+def list_anew(tx: Transaction, one: Pass) -> ScanState:
+    """The window from its start: its cursor means nothing any more."""
+    state = scanning.anew(_standing(tx, one))
+    if not one.dry:
+        tx.scans.save(state)
+    return state
+
+
+def source_of(loaded: Loaded, name: str) -> Source:
+    """Refused if there is none."""
+    source = loaded.configuration.sources.get(name)
+    if source is None:
+        raise Refused(f"there is no source {name} any more", hint="correct compensate.source, or remove the job")
+    return source
+
+
+def _standing(tx: Transaction, one: Pass) -> ScanState:
+    """Where the scan stands; Refused if another run went on with it."""
+    state = one.under_way
+    if not one.dry:
+        stored = tx.scans.state(one.job.name, lock=True)
+        if stored is None or stored.run != one.run.id:
+            raise Refused(f"another run scans for {one.job.name} now", hint="this one has nothing left to do")
+    return state
+
+
+def _holes(one: Pass, state: ScanState, now: datetime) -> tuple[Hole, ...]:
+    part = scanning.lost(state, one.spec, one.coverage, now + one.skew)
+    if part is None:
+        return ()
+    why = "older than what the provider still lists"
+    return (Hole(one.job.name, one.spec.source, part.start, part.end, why, now),)
+
+
+def _report(
+    one: Pass, state: ScanState, holes: Sequence[Hole], now: datetime, watermark: datetime | None, why: str
+) -> ScanReport:
+    assert state.window is not None
+    return ScanReport(
+        job=one.job.name,
+        source=one.spec.source,
+        run=one.run.id,
+        window=state.window,
+        counts=state.counts,
+        began_at=state.began_at or now,
+        ended_at=now,
+        complete=not why,
+        why=why,
+        holes=tuple(holes),
+        lag=None if watermark is None else now + one.skew - watermark,
+        dry_run=one.dry,
+    )
+
+
+def _write(tx: Transaction, one: Pass, report: ScanReport) -> None:
+    # A look records no hole: the scan that follows it does.
+    tx.scans.report(replace(report, holes=()) if one.dry else report)
