@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scheduler.config.written import canonical
 from scheduler.core.job import Configuration, Job, Queue
 from scheduler.core.model import Json
+from scheduler.core.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,18 @@ class KeyChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`renamed` names for a removed job the added one that is its equal: to the ledger it is a new job."""
+    """`renamed` names for a removed job the added one that is its equal: to the ledger it is a new job. `queues` and
+    `sources` hold those that differ, added and removed ones included."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: Mapping[str, tuple[KeyChange, ...]]
     renamed: Mapping[str, str]
     queues: Mapping[str, tuple[KeyChange, ...]]
+    sources: Mapping[str, tuple[KeyChange, ...]]
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed or self.queues)
+        return bool(self.added or self.removed or self.changed or self.queues or self.sources)
 
 
 def diff(old: Configuration, new: Configuration) -> Difference:
@@ -47,7 +50,8 @@ def diff(old: Configuration, new: Configuration) -> Difference:
     }
     equals = {new.jobs[name].fingerprint: name for name in reversed(added)}
     renamed = {name: equals[old.jobs[name].fingerprint] for name in removed if old.jobs[name].fingerprint in equals}
-    return Difference(added, removed, changed, renamed, _queues(old.queues, new.queues))
+    sources = _sources(old.sources, new.sources)
+    return Difference(added, removed, changed, renamed, _queues(old.queues, new.queues), sources)
 
 
 def changes_of(old: Mapping[str, Json], new: Mapping[str, Json]) -> tuple[KeyChange, ...]:
@@ -66,11 +70,15 @@ def changes_of(old: Mapping[str, Json], new: Mapping[str, Json]) -> tuple[KeyCha
 
 
 def describe(old: Configuration | None, new: Configuration) -> dict[str, tuple[str, ...]]:
-    """The differences in words, per job; queues appear as `queue NAME`. Without `old` every job is added."""
+    """The differences in words, per job; queues appear as `queue NAME`, sources as `source NAME`. Without `old` every
+    job and source is added."""
+    words: dict[str, tuple[str, ...]] = {}
     if old is None:
-        return {name: (_added(job),) for name, job in new.jobs.items()}
+        words.update((name, (_added(job),)) for name, job in new.jobs.items())
+        words.update((f"source {name}", ("added",)) for name in new.sources)
+        return words
     found = diff(old, new)
-    words: dict[str, tuple[str, ...]] = {name: (_added(new.jobs[name]),) for name in found.added}
+    words = {name: (_added(new.jobs[name]),) for name in found.added}
     words.update((name, tuple(str(change) for change in changes)) for name, changes in found.changed.items())
     for name in found.removed:
         other = found.renamed.get(name)
@@ -78,10 +86,17 @@ def describe(old: Configuration | None, new: Configuration) -> dict[str, tuple[s
             ("removed",) if other is None else (f"removed; {other} is its equal, but a new job with its own history",)
         )
     words.update((f"queue {name}", tuple(str(change) for change in changes)) for name, changes in found.queues.items())
+    for name, changes in found.sources.items():
+        if name not in old.sources or name not in new.sources:
+            words[f"source {name}"] = ("added" if name in new.sources else "removed",)
+        else:
+            words[f"source {name}"] = tuple(str(change) for change in changes)
     return words
 
 
 def _added(job: Job) -> str:
+    if job.schedule is None and job.on_event is not None:
+        return f"added: on events of {job.on_event.source}"
     if job.schedule is None:
         return "added"
     return f"added: {', '.join(job.schedule.expressions)} {job.schedule.zone}"
@@ -93,6 +108,15 @@ def _queues(old: Mapping[str, Queue], new: Mapping[str, Queue]) -> dict[str, tup
         changes = changes_of(_limits(old.get(name)), _limits(new.get(name)))
         if changes or (name in old) != (name in new):
             found[name] = changes
+    return found
+
+
+def _sources(old: Mapping[str, Source], new: Mapping[str, Source]) -> dict[str, tuple[KeyChange, ...]]:
+    found = {}
+    for name in sorted(old.keys() | new.keys()):
+        before, after = old.get(name), new.get(name)
+        if before is None or after is None or before.fingerprint != after.fingerprint:
+            found[name] = changes_of(*({} if one is None else one.definition for one in (before, after)))
     return found
 
 

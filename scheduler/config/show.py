@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.config.bundle import MERGED
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Path
 from scheduler.config.written import with_keys_of_the_file
+from scheduler.core.job import Job
 from scheduler.core.model import Json
+from scheduler.core.source import Source
 
 DEFAULT = "(default)"
+SOURCE = "source "
+_KNOWN = ("signature", "event", "tolerance", "keep", "response")
+"""What a preset may say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """One value of a job: `key` as in jobs.yaml (`env.PORT` for a part of a mapping that is merged), `where` is
-    `file:line`, or `(default)` if nobody wrote it."""
+    """One value of a job, or of a source (then `job` is `source NAME`): `key` as in jobs.yaml (`env.PORT` for a part of
+    a mapping), `where` is `file:line`, or in brackets who else says so: `(default)`, `(preset stripe)`."""
 
     job: str
     key: str
@@ -28,20 +34,52 @@ class Effective:
         return self.where == DEFAULT
 
 
-def show(loaded: Loaded, job: str | None = None) -> list[Effective]:
-    """The values of one job, or of all, in the order of the file; KeyError if there is no such job."""
-    jobs = loaded.configuration.jobs
-    chosen = jobs.values() if job is None else (jobs[job],)
+def show(loaded: Loaded, name: str | None = None) -> list[Effective]:
+    """The values of one job or else one source (`source NAME` is never a job), or of all, in the order of the file;
+    KeyError if there is no such thing."""
+    jobs, sources = loaded.configuration.jobs, loaded.configuration.sources
+    if name is None:
+        chosen = [line for source in sources.values() for line in _source(loaded, source)]
+        return chosen + [line for job in jobs.values() for line in _job(loaded, job)]
+    return _job(loaded, jobs[name]) if name in jobs else _source(loaded, sources[name.removeprefix(SOURCE)])
+
+
+def _job(loaded: Loaded, job: Job) -> list[Effective]:
     found = []
-    for one in chosen:
-        for key, value in sorted(with_keys_of_the_file(one.definition).items()):
-            if key in MERGED and isinstance(value, dict) and value:
-                for name, part in value.items():
-                    written_at = loaded.bundle.written_at(one.name, (key, name))
-                    found.append(Effective(one.name, f"{key}.{name}", part, _where(loaded, written_at)))
-            else:
-                found.append(Effective(one.name, key, value, _where(loaded, loaded.bundle.origin(one.name, key))))
+    for key, value in sorted(with_keys_of_the_file(job.definition).items()):
+        if key in MERGED and isinstance(value, dict) and value:
+            for name, part in value.items():
+                written_at = loaded.bundle.written_at(job.name, (key, name))
+                found.append(Effective(job.name, f"{key}.{name}", part, _where(loaded, written_at)))
+        else:
+            found.append(Effective(job.name, key, value, _where(loaded, loaded.bundle.origin(job.name, key))))
     return found
+
+
+def _source(loaded: Loaded, source: Source) -> list[Effective]:
+    """What a mapping holds is told one by one: some of it is written, some of it known of the provider."""
+    written = loaded.bundle.sections["sources"][source.name]
+    known = DEFAULT if source.preset is None else f"(preset {source.preset})"
+    found = []
+    for key, value in sorted(source.definition.items()):
+        parts = {f"{key}.{part}": one for part, one in value.items()} if isinstance(value, dict) else {key: value}
+        for whole, one in parts.items():
+            path = _written_at(written, tuple(whole.split(".", 1)))
+            unwritten = known if key in _KNOWN else DEFAULT
+            where = unwritten if path is None else _where(loaded, ("sources", source.name, *path))
+            found.append(Effective(f"{SOURCE}{source.name}", whole, one, where))
+    return found
+
+
+def _written_at(written: Mapping[str, Json], path: tuple[str, ...]) -> Path | None:
+    """Below a source, where somebody wrote this; None: nobody did."""
+    key, *below = path
+    inside = written.get(key)
+    if key == "secrets" and inside is None:
+        return ("signature", "secrets")
+    if inside is None or (below and isinstance(inside, dict) and inside.get(below[0]) is None):
+        return None
+    return path if isinstance(inside, dict) and below else (key,)
 
 
 def _where(loaded: Loaded, path: Path | None) -> str:

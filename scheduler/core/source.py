@@ -5,6 +5,7 @@ Secrets are named, never held: they are read when a request is verified.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -54,6 +55,12 @@ class Source:
     rate: float | None = None
     burst: int = 1
     fetch_current: FetchCurrent | None = None
+
+    @property
+    def definition(self) -> Mapping[str, Json]:
+        """`definition_text`, read anew at each call."""
+        found: Mapping[str, Json] = json.loads(self.definition_text)
+        return found
 
 
 class Order(StrEnum):

@@ -16,7 +16,7 @@ from scheduler.web.operation import Operation
 from scheduler.web.parameters import Text
 from scheduler.web.schemas import ANY, OBJECT, TEXT, many, record
 
-JOB = Text("job", "Only this one.")
+JOB = Text("job", "Only this job, or else this source.")
 
 
 def configuration(request: Request) -> Answer:
@@ -28,10 +28,12 @@ def configuration(request: Request) -> Answer:
 def effective(request: Request) -> Answer:
     """Every value that is in force, with the `file:line` that gave it, or `(default)`."""
     found = _in_force(request)
-    job = JOB.read(request) or None
-    if job is not None and job not in found.jobs:
-        raise NotFound(f"no job is named `{job}`", hint="`schedctl list` shows all jobs")
-    values = show(load(Stored(found.files)), job)
+    name = JOB.read(request) or None
+    try:
+        values = show(load(Stored(found.files)), name)
+    except KeyError:
+        hint = "`schedctl list` shows all jobs"
+        raise NotFound(f"no job and no source is named `{name}`", hint=hint) from None
     return Answer(
         {"values": [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in values]}
     )

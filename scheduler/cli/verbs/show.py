@@ -17,12 +17,19 @@ from scheduler.core.errors import NotFound
 Shown = dict[str, Any]
 
 
-@verb("schedctl show", "schedctl show weekly-report", "schedctl show --file jobs.yaml weekly-report")
+@verb(
+    "schedctl show",
+    "schedctl show weekly-report",
+    "schedctl show stripe  # a source",
+    "schedctl show --file jobs.yaml weekly-report",
+)
 @click.argument("job", required=False, shell_complete=complete_job)
 @click.option("--file", metavar="FILE", help="Of a file instead of what the daemon has in force; needs no daemon.")
 @click.option("--no-defaults", is_flag=True, help="Only what somebody wrote.")
 def show(surface: Surface, job: str | None, file: str | None, no_defaults: bool) -> int:
-    """Shows the values of JOB (default: of all jobs) as they are in force, and where each was written."""
+    """Shows the values of JOB (default: of all sources and jobs) as they are in force, and where each was written.
+
+    A source is shown if its name is given and no job has it; `"source NAME"` is always the source."""
     if file is None:
         values = surface.daemon.get("/v1/effective", {"job": job})["values"]
     else:
@@ -36,7 +43,9 @@ def show(surface: Surface, job: str | None, file: str | None, no_defaults: bool)
     rows = [[one["job"], one["key"], written(one["value"]), one["where"]][-len(columns) :] for one in values]
     surface.table(columns, rows)
     if values:
-        surface.then(command_line("describe", values[0]["job"]))
+        first = values[-1]["job"]
+        source = first.removeprefix("source ")
+        surface.then(command_line("describe", first) if source == first else command_line("verify", source, "--help"))
     return 0
 
 
@@ -46,9 +55,13 @@ def _of_file(surface: Surface, file: str, job: str | None) -> list[Shown]:
     from scheduler.config.sources import Disk
 
     loaded = load(Disk(file), environ=surface.environ)
-    if job is not None and job not in loaded.configuration.jobs:
-        raise NotFound(f"{file} has no job `{job}`", hint=f"it has {', '.join(list(loaded.configuration.jobs)[:10])}")
-    return [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in effective(loaded, job)]
+    try:
+        values = effective(loaded, job)
+    except KeyError:
+        there = [*loaded.configuration.jobs, *loaded.configuration.sources]
+        hint = f"it has {', '.join(there[:10])}" if there else "it has none at all"
+        raise NotFound(f"{file} has no job and no source `{job}`", hint=hint) from None
+    return [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in values]
 
 
 def _by_job(values: list[Shown]) -> dict[str, dict[str, Shown]]:
