@@ -60,6 +60,13 @@ class Headers:
     def of(fields: Iterable[tuple[str | bytes, str | bytes]]) -> Headers:
         return Headers(tuple((_text(name).lower(), _text(value).strip(" \t")) for name, value in fields))
 
+    @staticmethod
+    def raw(fields: Iterable[tuple[bytes, bytes]]) -> Headers:
+        """Of a server that gives names in lower case."""
+        return Headers(
+            tuple([(name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in fields])
+        )
+
     def all(self, name: str) -> tuple[str, ...]:
         """The values of every field of this name, in any case."""
         wanted = name.lower()
@@ -67,8 +74,11 @@ class Headers:
 
     def get(self, name: str) -> str | None:
         """The value of the first field of this name."""
-        found = self.all(name)
-        return found[0] if found else None
+        wanted = name.lower()
+        for one, value in self.fields:
+            if one == wanted:
+                return value
+        return None
 
 
 @dataclass(frozen=True, slots=True)

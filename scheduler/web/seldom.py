@@ -19,17 +19,19 @@ class Seldom:
         self._log = log
         self._clock = clock
         self._guard = threading.Lock()
-        self._said: dict[str, float] = {}
-        self._times: dict[str, int] = {}
+        self._said: dict[tuple[str, str], float] = {}
+        self._times: dict[tuple[str, str], int] = {}
 
-    def warn(self, event: str, **fields: Any) -> None:
+    def warn(self, event: str, kind: str = "", **fields: Any) -> None:
+        """`kind` tells lines of one event apart; strangers must not be able to make up new ones."""
+        one = event, kind
         with self._guard:
-            times = self._times.get(event, 0) + 1
+            times = self._times.get(one, 0) + 1
             now = self._clock()
-            said = self._said.get(event)
+            said = self._said.get(one)
             if said is not None and now - said < EVERY:
-                self._times[event] = times
+                self._times[one] = times
                 return
-            self._said[event] = now
-            self._times[event] = 0
+            self._said[one] = now
+            self._times[one] = 0
         self._log.warning(event, times=times, **fields)

@@ -311,3 +311,16 @@ def test_handshakes() -> None:
     ping = Headers.of([("x-github-event", "ping")])
     assert github.answer({"zen": "…"}, ping) == Answer(200, "", "text/plain; charset=utf-8")
     assert github.answer({"zen": "…"}, Headers.of([("x-github-event", "push")])) is None
+
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
+_DOCUMENTS = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner), max_leaves=12
+)
+
+
+@given(_DOCUMENTS, st.sampled_from(["a", "b", "a.b", "a.b.c", "b.a"]))
+def test_a_path_of_names_is_walked_as_jmespath_walks_it(document: Any, text: str) -> None:
+    place = Place.of(text)
+    assert place.path
+    assert place.find(document, NONE) == place.compiled.search(document)

@@ -1,0 +1,196 @@
+"""`POST /webhooks/{source}`: an event is on disk, with the runs that it makes, before its sender hears so.
+
+An ASGI app of its own beside the API: senders have no token but a signature, and thousands may come in a second.
+Whatever bytes are sent, the answer is 2xx, a 4xx that tells a stranger nothing useful, or a 503 that asks to try again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from scheduler.core.errors import InvalidInput, NotFound, SchedulerError
+from scheduler.core.event import NewEvent, Stored
+from scheduler.core.inbox import Inbox
+from scheduler.core.preset import Answer
+from scheduler.core.signature import Headers, Incoming, Refusal, Rejected
+from scheduler.web.backend import Served
+from scheduler.web.porter import Porter
+from scheduler.web.reception import OURS, Reception, Receptions
+from scheduler.web.seldom import Seldom
+from scheduler.web.webhook_answers import Ready, ready, refusal, spoken, stored
+
+PREFIX = "/webhooks/"
+ROUTE = "/webhooks/{source}"
+SMALL = 64 * 1024
+"""Bytes of a body that is always read; of larger ones ..."""
+MOST_HELD = 64 << 20
+"""... all that is under way at one address may come to so many bytes; who comes then is asked to try again."""
+
+Received = Callable[[str, str], None]
+"""Hears of each request: its source (`other`: there is none) and what became of it: `stored duplicate handshake
+too_many too_large unavailable`, or the reason of a refusal."""
+
+_PROBES = frozenset({"GET", "HEAD"})
+_MALFORMED = frozenset(
+    {
+        Refusal.BODY_MALFORMED,
+        Refusal.HEADER_REPEATED,
+        Refusal.ID_MISSING,
+        Refusal.ID_MALFORMED,
+        Refusal.EVENT_ID_MISSING,
+        Refusal.EVENT_ID_MALFORMED,
+    }
+)
+
+
+class Webhooks:
+    """Used from one event loop; `receptions` are shared by all addresses."""
+
+    def __init__(
+        self,
+        receptions: Receptions,
+        inbox: Inbox,
+        served: Served,
+        received: Received,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._receptions = receptions
+        self._inbox = inbox
+        self._porter: Porter[NewEvent, Stored | SchedulerError] = Porter(inbox.submit)
+        self._served = served
+        self._received = received
+        self._now = now
+        self._held = 0
+        self._log = structlog.get_logger("web")
+        self._seldom = Seldom(self._log)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = time.perf_counter()
+        method = scope["method"]
+        try:
+            answer = await self._answer(scope, method, receive)
+        except Exception:
+            self._log.exception("request_failed", method=method, route=ROUTE)
+            answer = refusal(503)
+        if answer is None:
+            return  # Nobody is there any more.
+        self._served(ROUTE, method if answer.status != 405 else "other", answer.status, time.perf_counter() - begun)
+        await answer.send(scope, send)
+
+    async def _answer(self, scope: Scope, method: str, receive: Receive) -> Ready | None:
+        name = scope["path"][len(PREFIX) :]
+        try:
+            reception = self._receptions.find(name)
+        except InvalidInput as error:
+            self._seldom.warn("webhook_source_broken", name, source=name, error=str(error))
+            return self._say(name, "unavailable", refusal(503))
+        if reception is None:
+            return self._say("other", "unknown_source", refusal(404))
+        if method == "POST":
+            return await self._post(reception, scope, receive)
+        if method in _PROBES:
+            return ready(200, b'{"status":"ok"}')  # A probe.
+        return refusal(405)
+
+    async def _post(self, reception: Reception, scope: Scope, receive: Receive) -> Ready | None:
+        source, bucket = reception.source, reception.bucket
+        wait = 0.0 if bucket is None else bucket.wait()
+        if wait:
+            return self._say(source.name, "too_many", refusal(429, math.ceil(wait)))
+        headers = Headers.raw(scope["headers"])
+        if headers.get("origin") is not None and not reception.scheme.needs_secret:
+            # No sender but a browser says that: a page that its user's network lets in.
+            return self._say(source.name, "unsigned_page", refusal(401))
+        body = await self._read(headers, receive, source.max_body)
+        if body is None or isinstance(body, Ready):
+            return None if body is None else self._say(source.name, "too_large", body)
+        self._held += len(body)
+        try:
+            query = scope["query_string"].decode("latin-1")
+            return await self._take(reception, Incoming(headers, body, source.url, query))
+        finally:
+            self._held -= len(body)
+
+    async def _read(self, headers: Headers, receive: Receive, limit: int) -> bytes | Ready | None:
+        """The body; an answer if it is too large; None if its sender is gone."""
+        announced = headers.get("content-length") or ""
+        if announced.isdigit() and int(announced[:18]) > limit:
+            return refusal(413)
+        message = await receive()
+        if not message.get("more_body", False):
+            if message["type"] == "http.disconnect":
+                return None
+            body: bytes = message.get("body", b"")
+            return refusal(413) if len(body) > limit else body
+        return await self._read_on(message.get("body", b""), receive, limit)
+
+    async def _read_on(self, first: bytes, receive: Receive, limit: int) -> bytes | Ready | None:
+        parts, size, more = [first], len(first), True
+        self._held += size
+        try:
+            while more:
+                if size > limit:
+                    return refusal(413)
+                if size > SMALL and self._held > MOST_HELD:
+                    self._seldom.warn("webhook_bodies_full", held=self._held)
+                    return refusal(503)
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                part = message.get("body", b"")
+                parts.append(part)
+                size += len(part)
+                self._held += len(part)
+                more = message.get("more_body", False)
+            return refusal(413) if size > limit else b"".join(parts)
+        finally:
+            self._held -= size
+
+    async def _take(self, reception: Reception, incoming: Incoming) -> Ready:
+        source = reception.source
+        now = self._now()
+        found = reception.judge(incoming, now)
+        if isinstance(found, Rejected):
+            return self._refuse(reception, incoming, found, now)
+        if isinstance(found, Answer):
+            return self._say(source.name, "handshake", spoken(found))
+        # Only what is signed counts: nobody else can use up what its sender may send.
+        wait = 0.0 if reception.bucket is None else reception.bucket.take()
+        if wait:
+            return self._say(source.name, "too_many", refusal(429, math.ceil(wait)))
+        (answer,) = await self._porter.ask([found])
+        if isinstance(answer, Stored):
+            return self._say(source.name, "stored" if answer.new else "duplicate", stored(source.answer, answer))
+        if isinstance(answer, NotFound):
+            return self._say("other", "unknown_source", refusal(404))
+        self._seldom.warn("webhook_not_stored", source.name, source=source.name, error=str(answer))
+        return self._say(source.name, "unavailable", refusal(503))
+
+    def _refuse(self, reception: Reception, incoming: Incoming, found: Rejected, now: datetime) -> Ready:
+        name = reception.source.name
+        self._seldom.warn("webhook_refused", f"{name} {found.reason}", source=name, reason=found.reason, why=found.why)
+        self._inbox.refuse(reception.reject(incoming, found, now))
+        if found.reason in OURS:
+            answer = refusal(503)
+        elif found.reason in _MALFORMED:
+            answer = refusal(415 if found.reason is Refusal.BODY_MALFORMED and _is_foreign(incoming) else 400)
+        else:
+            answer = refusal(401)
+        return self._say(name, str(found.reason), answer)
+
+    def _say(self, source: str, what: str, answer: Ready) -> Ready:
+        self._received(source, what)
+        return answer
+
+
+def _is_foreign(incoming: Incoming) -> bool:
+    """Whether the request itself says that its body is neither JSON nor a form."""
+    kind = (incoming.headers.get("content-type") or "").partition(";")[0].strip().lower()
+    encoded = (incoming.headers.get("content-encoding") or "identity").lower() != "identity"
+    return encoded or not (not kind or kind.endswith("json") or kind == "application/x-www-form-urlencoded")
