@@ -26,7 +26,7 @@ log = structlog.get_logger("engine")
 
 BATCH = 200
 """Attempts per transaction."""
-LULL, LINGER = 0.006, 0.03
+LULL, LINGER = 0.01, 0.05
 """Seconds: in a crowd, a batch is closed when nothing has ended for so long, or after so long at the latest."""
 
 

@@ -9,8 +9,9 @@ from typing import ClassVar
 from scheduler.core.counted import counted
 from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason, Json
-from scheduler.core.outcome import Failed, Outcome, Succeeded
+from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.executors.attempts.environment import base_environment
+from scheduler.executors.attempts.prepare import DISK_WAIT, disk_trouble
 from scheduler.executors.context import Context
 from scheduler.executors.workers.answers import as_kept, without_message
 from scheduler.executors.workers.pool import Pool
@@ -22,6 +23,7 @@ class CallExecutor:
     """Payload in, result out. Workers are kept for their work directory, PYTHONPATH and limits."""
 
     kind: ClassVar[str] = "call"
+    own_files: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -42,6 +44,7 @@ class CallExecutor:
             "with": options.get("with") or {},
             "payload": launch.run.payload,
             "has_payload": launch.run.has_payload or launch.run.payload is not None,
+            "checkpoint": launch.run.checkpoint,
             "environment": dict(launch.environment),
             "output": str(record.workspace.output),
         }
@@ -50,6 +53,8 @@ class CallExecutor:
             threads = 0 if answer.message is None else answer.message.get("threads", 0)
             left = f"{counted(answer.left, 'process', 'processes')} and {counted(threads, 'thread')}"
             note = f"left {left}, ended" if answer.left or threads else ""
+            if answer.message is not None and answer.message.get("wrote") is False:
+                record.wrote_nothing()
             self._context.records.finish_later(record, lambda reported: conclude(answer, reported), note)
 
         def conclude(answer: Answer, reported: Json) -> None:
@@ -76,6 +81,9 @@ def _outcome(answer: Answer, launch: Launch, reported: object) -> Outcome:
     said = answer.message
     if said is None:
         return without_message(answer, launch.job)
+    if "disk" in said:
+        number, path = said["disk"]
+        return Snoozed(DISK_WAIT, disk_trouble(OSError(number, "", path)))
     if "error" in said:
         return Failed(FailReason.ERROR, said["error"], retryable=not said.get("final", False), left=answer.left)
     if "exit" in said:

@@ -27,6 +27,7 @@ class CommandExecutor:
     """Starts one child per attempt and says what its end means."""
 
     kind: ClassVar[str] = "command"
+    own_files: ClassVar[bool] = False
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -35,6 +35,7 @@ class CompensateExecutor:
     are read when the run starts, go to that worker alone and are hidden in all that it says."""
 
     kind: ClassVar[str] = "compensate"
+    own_files: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -17,6 +17,8 @@ class ActionExecutor(Executor, Protocol):
     """What a module of this package brings: an Executor that is built with a Context."""
 
     kind: ClassVar[str]
+    own_files: ClassVar[bool]
+    """The worker that carries out an attempt makes its files, as far as it needs any."""
 
     def __init__(self, context: Context) -> None: ...
 
@@ -49,5 +51,7 @@ def discover() -> dict[str, type[ActionExecutor]]:
 
 def create_executors(context: Context) -> dict[str, ActionExecutor]:
     """One executor of every kind, by kind."""
+    kinds = discover()
     context.records.when_forgotten(context.children.settled)
-    return {kind: make(context) for kind, make in discover().items()}
+    context.records.leave_to_workers(frozenset(kind for kind, one in kinds.items() if one.own_files))
+    return {kind: make(context) for kind, make in kinds.items()}

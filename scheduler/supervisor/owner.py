@@ -44,6 +44,8 @@ class Owner:
         self._on_gone = on_gone
         self._guard = threading.Lock()
         self._listeners: dict[str, tuple[ChildSpec, ChildListener]] = {}
+        self._told: set[tuple[str, int]] = set()
+        """Exits that the present supervisor keeps until they are settled."""
         self._client: SupervisorClient | None = None
         self._closing = False
         self.cgroup = delegated()
@@ -71,6 +73,7 @@ class Owner:
         with self._guard:
             lost = list(self._listeners.values())
             self._listeners.clear()
+            self._told.clear()
         self._adopt(fresh)
         for _, listener in lost:
             listener.lost(GONE)
@@ -113,7 +116,12 @@ class Owner:
             return  # With the supervisor gone the child ends anyway, and its listener hears of it.
 
     def settled(self, run: str, attempt: int) -> None:
-        """The exit is recorded in the database; the supervisor may forget it."""
+        """The exit is recorded in the database; the supervisor may forget it. Nothing is said of attempts that were no
+        child of it."""
+        with self._guard:
+            if (run, attempt) not in self._told:
+                return
+            self._told.remove((run, attempt))
         try:
             self._present().settled(run, attempt)
         except SupervisorAway:
@@ -159,6 +167,8 @@ class Owner:
             if started is not None:
                 self._explaining.submit(_tell_failure, *started, event)
         elif isinstance(event, Exited):
+            with self._guard:
+                self._told.add((event.run, event.attempt))
             started = self._dismiss(event.run, event.attempt)
             if event.attempt == WORKER:
                 self.settled(event.run, event.attempt)

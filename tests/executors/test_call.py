@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.core.model import FailReason
-from scheduler.core.outcome import Canceled
+from scheduler.core.outcome import Canceled, Snoozed
 from scheduler.executors.workers import roster
 from tests.executors.harness import Bench, Going, alive, living_in, secret, until
 
@@ -358,3 +358,26 @@ def test_nobody_waits_for_ever_for_a_process_that_does_not_come_up(
     assert other.succeeded().result == "no arguments"
     one.end("cancel")
     assert isinstance(one.outcome(), Canceled)
+
+
+def test_a_call_that_says_nothing_leaves_no_file(bench: Bench) -> None:
+    going = start(bench, "plain")
+    assert going.succeeded().result == "no arguments"
+    assert list((bench.state / "runs").iterdir()) == []
+    assert going.output() == ""
+    assert bench.records.outputs([(going.launch.run.id, 1)])[0].complete
+    bench.records.forget([(going.launch.run.id, 1)])
+    said = start(bench, "prints")
+    said.succeeded()
+    assert "to stdout" in said.output()
+    bench.records.forget([(said.launch.run.id, 1)])
+    assert list((bench.state / "runs").iterdir()) == []
+
+
+def test_a_disk_that_takes_no_files_costs_no_retry(bench: Bench) -> None:
+    assert start(bench, "plain").succeeded()
+    (bench.state / "runs").rmdir()
+    (bench.state / "runs").write_text("not a directory")
+    outcome = start(bench, "plain").outcome()
+    assert isinstance(outcome, Snoozed)
+    assert "make room or access in the state directory" in outcome.error

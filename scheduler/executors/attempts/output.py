@@ -39,6 +39,8 @@ class OutputFile:
         """What is there now. While the attempt goes on (`complete` False) bytes at the end that may be the beginning
         of a secret are left for the next time. A missing file is empty output."""
         try:
+            if not os.stat(self._path, follow_symlinks=False).st_size:
+                return Excerpt(b"", b"", 0)
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return Excerpt(b"", b"", 0)

@@ -54,9 +54,11 @@ class Preparation:
                 f"user: there is no user {job.child.user} on this machine; create it or correct `user:`",
             )
         except OSError as error:
-            return Snoozed(
-                DISK_WAIT,
-                f"cannot prepare {error.filename or 'the attempt'}: {os.strerror(error.errno or 0)}; "
-                "make room or access in the state directory",
-            )
+            return Snoozed(DISK_WAIT, disk_trouble(error))
         return Launch(run, job, run.attempt, environment, secrets)
+
+
+def disk_trouble(error: OSError) -> str:
+    """What to say of a disk that took no files."""
+    what = f"cannot prepare {error.filename or 'the attempt'}: {os.strerror(error.errno or 0)}"
+    return f"{what}; make room or access in the state directory"

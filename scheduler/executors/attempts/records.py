@@ -19,7 +19,7 @@ from scheduler.executors.attempts.masking import Masks
 from scheduler.executors.attempts.output import OutputFile
 from scheduler.executors.attempts.reports import Reported, ReportReader
 from scheduler.executors.attempts.secrets import read_secrets, to_hide
-from scheduler.executors.attempts.workspace import About, Workspace, Workspaces
+from scheduler.executors.attempts.workspace import About, Workspace, Workspaces, remove
 
 _log = logging.getLogger(__name__)
 
@@ -30,12 +30,22 @@ class AttemptRecord:
     """One attempt: its files, what hides its secrets, and how far it has been read. Any thread may use it."""
 
     def __init__(
-        self, run: str, attempt: int, fence: int, workspace: Workspace, log_limit: int, secrets: Iterable[str]
+        self,
+        run: str,
+        attempt: int,
+        fence: int,
+        workspace: Workspace,
+        log_limit: int,
+        secrets: Iterable[str],
+        *,
+        described: bool = True,
     ) -> None:
         self.run = run
         self.attempt = attempt
         self.workspace = workspace
         self.complete = False
+        self.files = frozenset(workspace.files if described else workspace.files[:-1])
+        """Those that may lie on disk."""
         self._fence = fence
         self._log_limit = log_limit
         self._secrets = set(secrets)
@@ -44,9 +54,14 @@ class AttemptRecord:
         self._unread = False
         self._apply()
 
+    def wrote_nothing(self) -> None:
+        """Whoever made its files has removed them: nothing was written to them."""
+        self.files &= {self.workspace.about}
+
     def hide(self, secrets: Iterable[str]) -> None:
         """These values must not be shown either."""
         with self._lock:
+            self.files |= {self.workspace.about}
             self._secrets.update(secrets)
             self._apply()
 
@@ -55,7 +70,10 @@ class AttemptRecord:
 
     def output(self) -> Output:
         with self._lock:
-            self._output.trim()
+            if self.workspace.output not in self.files:
+                return Output(self.run, self.attempt, b"", b"", 0, self.complete)
+            if not self.complete:
+                self._output.trim()
             excerpt = self._output.read(complete=self.complete)
         return Output(self.run, self.attempt, excerpt.head, excerpt.tail, excerpt.omitted, self.complete)
 
@@ -82,7 +100,7 @@ class AttemptRecord:
         """Nothing will be written any more: read what is left, note what was ignored; the result that it reported."""
         with self._lock:
             if not self.complete:
-                if self._reader.read(complete=True):
+                if self.workspace.report in self.files and self._reader.read(complete=True):
                     self._unread = True
                 self.complete = True
                 if self._reader.ignored:
@@ -113,18 +131,26 @@ class AttemptRecords:
         self._records: dict[Key, AttemptRecord] = {}
         self._lock = threading.Lock()
         self._forgotten: Callable[[str, int], None] = lambda run, attempt: None
+        self._left_to_workers: Collection[str] = ()
         # The last reading of files may wait for a disk; those who bring news of children and workers must not.
         self._finishing = ThreadPoolExecutor(4, thread_name_prefix="attempts")
 
     def begin(self, run: Run, job: Job, secrets: Mapping[str, str]) -> Workspace:
-        """The files of the attempt `run.attempt`. OSError when the disk does not take them, KeyError for an unknown
-        user."""
+        """The files of the attempt `run.attempt`, unless its worker makes them. OSError when the disk does not take
+        them, KeyError for an unknown user."""
         about = About(job.log_limit, job.child.secrets)
         hidden = to_hide(job.child.secrets, secrets)
-        workspace = self.workspaces.create(
-            run.id, run.attempt, about, payload=run.payload, checkpoint=run.checkpoint, user=job.child.user
-        )
-        record = AttemptRecord(run.id, run.attempt, run.fence, workspace, about.log_limit, hidden)
+        if job.action.kind in self._left_to_workers:
+            workspace = self.workspaces.of(run.id, run.attempt)
+            self.workspaces.make_room()
+            if about != About():
+                self.workspaces.describe(run.id, run.attempt, about)
+        else:
+            workspace = self.workspaces.create(
+                run.id, run.attempt, about, payload=run.payload, checkpoint=run.checkpoint, user=job.child.user
+            )
+        described = about != About()
+        record = AttemptRecord(run.id, run.attempt, run.fence, workspace, about.log_limit, hidden, described=described)
         with self._lock:
             self._records[run.id, run.attempt] = record
         return workspace
@@ -138,6 +164,11 @@ class AttemptRecords:
     def finish_later(self, record: AttemptRecord, then: Callable[[Json], None], note: str = "") -> None:
         """In another thread: `note` as the last line of its output, `record.finish`, `then` with the result."""
         self._finishing.submit(_finish, record, then, note)
+
+    def leave_to_workers(self, kinds: Collection[str]) -> None:
+        """Attempts of these kinds of actions get their files from the worker that carries them out, as far as they need
+        any: a worker waits for the disk alone."""
+        self._left_to_workers = kinds
 
     def when_forgotten(self, call: Callable[[str, int], None]) -> None:
         """`call` is told (run, attempt) of everything that is forgotten, which is when it is in the database."""
@@ -164,8 +195,8 @@ class AttemptRecords:
     def forget(self, runs: Collection[Key]) -> None:
         for run, attempt in runs:
             with self._lock:
-                self._records.pop((run, attempt), None)
-            self.workspaces.remove(run, attempt)
+                record = self._records.pop((run, attempt), None)
+            remove(self.workspaces.of(run, attempt).files if record is None else record.files)
             self._forgotten(run, attempt)
 
     def left_behind(self) -> list[Key]:

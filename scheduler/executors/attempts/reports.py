@@ -47,19 +47,22 @@ class ReportReader:
         newline included. Whether `reported` changed."""
         before = self.reported
         try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            status = os.stat(self._path, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and status.st_size > self._offset:
+                self._open_and_take(complete)
         except OSError:
             return False
-        try:
-            status = os.fstat(descriptor)
-            if stat.S_ISREG(status.st_mode) and status.st_size > self._offset:
-                self._take(descriptor, complete)
-        finally:
-            os.close(descriptor)
         if complete and (self._partial or self._overlong):
             self._line(self._partial)
             self._partial = b""
         return self.reported != before
+
+    def _open_and_take(self, complete: bool) -> None:
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            self._take(descriptor, complete)
+        finally:
+            os.close(descriptor)
 
     def _take(self, descriptor: int, complete: bool) -> None:
         end = None if complete else self._offset + _AT_ONCE

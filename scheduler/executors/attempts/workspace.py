@@ -123,8 +123,8 @@ class Workspaces:
         try:
             self._fill(contents, owner)
         except (FileExistsError, FileNotFoundError):
-            self.remove(run, attempt)
-            self._make_room()
+            remove(workspace.files)
+            self.make_room()
             self._fill(contents, owner)
         if about != About():
             self.describe(run, attempt, about)
@@ -157,12 +157,6 @@ class Workspaces:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return About()
 
-    def remove(self, run: str, attempt: int) -> None:
-        """Whatever is there of the attempt; no error if there is nothing."""
-        for path in self.of(run, attempt).files:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
     def present(self) -> Iterable[tuple[str, int]]:
         """(run, attempt) of everything on disk, by run (oldest first) and attempt. What a child put beside its files,
         and left when its attempt was over, is removed."""
@@ -187,7 +181,8 @@ class Workspaces:
                     os.unlink(self._root / name)
         return sorted(attempts)
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
+        """The directory itself."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(self._root, 0o700)
 
@@ -196,6 +191,13 @@ class Workspaces:
         for directory in (self._root.parent, self._root):
             if not directory.stat().st_mode & 0o011:
                 os.chmod(directory, _PASSABLE)
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Whatever is there of them; no error if there is nothing."""
+    for path in files:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 
+from scheduler.executors.workers.call_files import CallFiles
 from scheduler.executors.workers.function import (
     NotCallable,
     SourceStamps,
@@ -43,12 +44,19 @@ class CallWorker:
     def _carry_out(self, order: Message) -> Message:
         if self._stamps.stale():
             return {"run": order["run"], "stale": True}
+        files = CallFiles(order)
+        try:
+            files.make()
+        except OSError as error:
+            return {"run": order["run"], "disk": [error.errno, error.filename]}
         with self._surroundings.of(order["environment"], order["output"]):
             answer = _outcome(order)
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._stamps.extend()
         threads, processes = left()
-        return {"run": order["run"], "at": ended, "threads": threads, "processes": processes, **answer}
+        wrote = bool(threads or processes or not files.remove_unused())
+        about = {"at": ended, "threads": threads, "processes": processes, "wrote": wrote}
+        return {"run": order["run"], **about, **answer}
 
 
 def _outcome(order: Message) -> Message:

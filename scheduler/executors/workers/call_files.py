@@ -1,0 +1,49 @@
+"""The files of one call, made by its worker: the daemon need not wait for a disk that often."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from scheduler.executors.attempts.values import to_json
+from scheduler.executors.workers.wire import Message
+
+_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class CallFiles:
+    """Payload, checkpoint and report where the environment says they are, and the output."""
+
+    def __init__(self, order: Message) -> None:
+        environment = order["environment"]
+        self._output = order["output"]
+        self._report = environment["SCHED_REPORT_FILE"]
+        self._read = {
+            environment["SCHED_PAYLOAD_FILE"]: to_json(order["payload"]),
+            environment["SCHED_CHECKPOINT_FILE"]: to_json(order["checkpoint"]),
+        }
+
+    def make(self) -> None:
+        """OSError when the disk does not take them."""
+        for path, data in {**self._read, self._report: b"", self._output: b""}.items():
+            descriptor = os.open(path, _ANEW, 0o600)
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
+
+    def remove_unused(self) -> bool:
+        """Removes them if nothing was printed and nothing reported; whether it did."""
+        if _size(self._output) or _size(self._report):
+            return False
+        for path in (*self._read, self._report, self._output):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        return True
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size
+    except OSError:
+        return 1  # Whoever took it away shall answer for it.
