@@ -27,6 +27,7 @@ from scheduler.engine.find import no_job
 from scheduler.engine.gate import TokenGate
 from scheduler.engine.health import Health, Watched
 from scheduler.engine.in_force import InForce
+from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
@@ -35,6 +36,7 @@ from scheduler.engine.outages import Outages
 from scheduler.engine.planner import Planner
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
+from scheduler.engine.scans import Scanner
 from scheduler.engine.turns import Turns
 from scheduler.engine.watch import Watch
 from scheduler.engine.worker import Worker
@@ -53,10 +55,12 @@ from scheduler.patience import Patience
 from scheduler.readiness import Readiness
 from scheduler.service import Parts, Service
 from scheduler.settings import Settings
+from scheduler.signatures.registry import build
 from scheduler.store.store import SqlStore
 from scheduler.supervisor.owner import Owner
 from scheduler.supervisor.state import StateLock
 from scheduler.web.backend import Backend
+from scheduler.web.reception import Receptions
 
 log = structlog.get_logger("daemon")
 
@@ -93,8 +97,16 @@ class App:
             more_locks,
         )
         self.records = AttemptRecords(settings.state_dir, os.environ)
+        self._scanner = Scanner(
+            store,
+            in_force,
+            bus,
+            self._node,
+            lambda now: self.reloader.follow(now),
+            lambda: self.daemon.poke("worker"),
+        )
         self.executors = create_executors(
-            Context(self.owner, self.records, os.environ, settings.slots, str(self.file.folder))
+            Context(self.owner, self.records, os.environ, settings.slots, str(self.file.folder), self._scanner)
         )
         preparation = Preparation(self.records, os.environ)
         turns = Turns(clock, lambda: self._loops["planner"].obstacle)
@@ -151,6 +163,7 @@ class App:
             self.reloader.follow,
             lambda name: no_job(name, in_force.current.configuration.jobs),
         )
+        self.inbox = EventInbox(store, in_force, bus, self.reloader.follow, lambda: self.daemon.poke("worker"))
         self._desk = Desk(store, store, in_force, self.reloader, bus, lambda: self.daemon.poke("worker"), self.intake)
         self.gate = TokenGate(store, clock, bus)
         self._disk = Disk(folders(settings))
@@ -183,6 +196,7 @@ class App:
             "audit": auditor.tick,
             "retention": retention.tick,
             "metrics": self._refresh_metrics,
+            "inbox": self.inbox.tick,
         }
         if self.settings.watch:
             watch = Watch(self.file.fingerprint, lambda: self.reloader.reload(author="file watch"))
@@ -232,12 +246,15 @@ class App:
             version=VERSION,
             node=self._node,
             gate=self.gate,
+            inbox=self.inbox,
+            receptions=Receptions(lambda: self._configuration().sources, build, os.environ),
             checks=self._readiness.checks(),
             metrics=self._metrics.render,
             live_output=self._live_output,
             remarks=self._readiness.problems,
             holdup=self._health.holdup,
             served=self._metrics.served,
+            received=self._metrics.received,
             address=lambda: self.doors.address,
         )
 
