@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from scheduler.core.errors import NotFound, Refused, SchedulerError
@@ -10,6 +11,7 @@ from scheduler.core.ids import short
 from scheduler.core.job import Job
 from scheduler.core.model import Cause, Run, Status
 from scheduler.core.ports import Transaction
+from scheduler.core.source import Order
 from scheduler.engine.find import stored_run
 from scheduler.engine.new_run import new_run
 
@@ -33,7 +35,12 @@ def retry(tx: Transaction, run: str, job_of: Callable[[str], Job], reason: str, 
         retry_of=old.id,
         note=reason,
         author=author,
+        event=old.event,
     )
+    on_event = definition.on_event
+    if old.rank is not None and on_event is not None and on_event.order is Order.SUBJECT:
+        # It has its place in the line of its subject again.
+        new = replace(new, lock=old.lock, rank=old.rank)
     tx.runs.insert([new])
     return stored_run(tx, new.id)
 

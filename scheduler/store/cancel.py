@@ -10,6 +10,7 @@ from sqlalchemy import Row, and_, select, update
 
 from scheduler.core.model import FailReason, Status
 from scheduler.store import tables as t
+from scheduler.store.kept_locks import let_go
 from scheduler.store.promote import next_in_line
 from scheduler.store.session import Session, chunks
 
@@ -63,6 +64,7 @@ def discard(session: Session, runs: Collection[str], now: datetime) -> set[str]:
         rows = _held(session, and_(t.DEAD_LETTER, session.among(t.runs.c.id, chunk)))
         seqs = [row.seq for row in rows]
         session.write(update(t.runs).where(session.among(t.runs.c.seq, seqs)).values(discarded_at=now))
+        let_go(session, [row.id for row in rows])
         gone |= {row.id for row in rows}
     return gone
 

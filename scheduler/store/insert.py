@@ -11,6 +11,7 @@ from sqlalchemy import exists, or_, select, update
 from scheduler.core.model import Cause, NewRun, Pause, Status, WaitsFor
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all
+from scheduler.store.kept_locks import let_go
 from scheduler.store.pauses import closed_jobs, pauses_of
 from scheduler.store.session import Session, chunks
 
@@ -42,6 +43,7 @@ def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | Non
     if retried:
         dead = (session.among(t.runs.c.id, retried), t.DEAD_LETTER)
         session.write(update(t.runs).where(*dead).values(discarded_at=runs[0].created_at))
+        let_go(session, retried)
     return placed
 
 

@@ -6,15 +6,20 @@ from sqlalchemy import and_, case, literal, null, or_, select, update
 
 from scheduler.core.job import Job
 from scheduler.core.model import WaitsFor
+from scheduler.core.source import OnDead, Order
 from scheduler.store import tables as t
 from scheduler.store.insert import open_locks
+from scheduler.store.kept_locks import kept_by, let_go
 from scheduler.store.promote import next_in_line
 from scheduler.store.session import CHUNK, Session
 
 
 def redefine(session: Session, job: Job) -> int:
     """Gives the waiting runs of `job`, whose row is locked, its queue, priority and lock; the number that changed. A
-    queue that is not there leaves them in `default`."""
+    queue that is not there leaves them in `default`. Dead letters that hold up others do so no longer, unless the job
+    says so."""
+    if not _holds(job):
+        let_go(session, kept_by(session, job.name))
     known = session.rows(select(t.queues.c.name).where(t.queues.c.name == job.queue)).scalar()
     queue = known or "default"
     old = and_(
@@ -23,7 +28,7 @@ def redefine(session: Session, job: Job) -> int:
         or_(
             t.runs.c.queue != queue,
             t.runs.c.priority != job.priority,
-            t.runs.c.lock.is_distinct_from(job.lock),
+            and_(t.runs.c.rank.is_(None), t.runs.c.lock.is_distinct_from(job.lock)),
         ),
     )
     former = set(session.rows(select(t.runs.c.lock).where(old).distinct()).scalars())
@@ -43,12 +48,19 @@ def redefine(session: Session, job: Job) -> int:
             .values(
                 queue=queue,
                 priority=job.priority,
-                lock=job.lock,
+                lock=case((t.runs.c.rank.is_(None), literal(job.lock, t.runs.c.lock.type)), else_=t.runs.c.lock),
                 waits_for=case(
                     (t.runs.c.waits_for.in_((WaitsFor.TIME.value, WaitsFor.PAUSE.value)), t.runs.c.waits_for),
+                    (t.runs.c.rank.is_not(None), literal(WaitsFor.LOCK.value)),
                     else_=null() if waits is None else literal(waits),
                 ),
             )
         )
     next_in_line(session, {key for key in (*former, job.lock) if key is not None})
     return changed
+
+
+def _holds(job: Job) -> bool:
+    """Whether its dead letters hold up the others of their subject."""
+    told = job.on_event
+    return told is not None and told.order is Order.SUBJECT and told.on_dead is OnDead.HOLD

@@ -52,5 +52,5 @@ def kept(rig: Rig, id: str, source: str = "payments") -> Event | None:  # noqa: 
 
 
 def ids(runs: Sequence[Run]) -> list[str]:
-    """The events of which these runs are."""
-    return [run.key.split(":", 2)[2] for run in runs]
+    """The events of which these runs are; those that were asked for once more say "again"."""
+    return [run.key.split(":", 2)[2] if run.key.startswith("event:") else "again" for run in runs]
