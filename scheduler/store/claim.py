@@ -22,7 +22,7 @@ from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import held_back
-from scheduler.store.promote import OLDEST_READY, OLDEST_WAITER, distinct, next_in_line
+from scheduler.store.promote import FIRST_ORDERED, OLDEST_READY, OLDEST_WAITER, distinct, next_in_line
 from scheduler.store.rows import RUN, runs_of, with_payloads
 from scheduler.store.session import Session
 
@@ -158,8 +158,8 @@ def _choose(
             choice.behind_lock.append(row.seq)
         elif row.lock is not None and row.lock not in oldest:
             continue
-        elif (oldest.get(row.lock) or row.seq) < row.seq:
-            # an older one is in line, unseen by whoever made this one ready, or made ready after we looked
+        elif (oldest.get(row.lock) or row.seq) != row.seq:
+            # another one is next, unseen by whoever made this one ready, or made ready after we looked
             choice.behind_lock.append(row.seq)
             choice.left_locks.add(row.lock)
         elif row.job in jobs and places[row.queue].take():
@@ -184,20 +184,20 @@ def _lock_jobs(session: Session, names: set[str], generation: int) -> set[str]:
 
 
 def _lock_locks(session: Session, keys: set[str]) -> tuple[dict[str | None, int | None], set[str]]:
-    """(free ones that are ours until the transaction ends, with the oldest run in line; ones that a run holds). A lock
-    that somebody is changing at this moment is in neither."""
+    """(free ones that are ours until the transaction ends, with the first in line; ones that a run holds). A lock that
+    somebody is changing at this moment is in neither."""
     if not keys:
         return {}, set()
     table = t.locks.c
     query = (
-        select(table.key, OLDEST_WAITER, OLDEST_READY)
+        select(table.key, FIRST_ORDERED, OLDEST_WAITER, OLDEST_READY)
         .where(session.among(table.key, keys), table.run.is_(None))
         .order_by(table.key)
-        .with_for_update(skip_locked=True, of=t.locks)
+        .with_for_update(skip_locked=True, key_share=True, of=t.locks)
     )
-    free: dict[str | None, int | None] = {
-        key: min((seq for seq in line if seq is not None), default=None) for key, *line in session.rows(query)
-    }
+    free: dict[str | None, int | None] = {}
+    for key, first, *oldest in session.rows(query):
+        free[key] = min((seq for seq in oldest if seq is not None), default=None) if first is None else first
     rest = keys - free.keys()
     if not rest:
         return free, set()

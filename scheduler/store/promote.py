@@ -31,6 +31,16 @@ OLDEST_WAITER = _oldest(t.WAITS_LOCK)
 """In a query on locks: the number of the oldest run that waits for the lock."""
 OLDEST_READY = _oldest(t.IN_LINE)
 """In a query on locks: the number of the oldest run that waits for nothing but a place."""
+FIRST_ORDERED = (
+    select(t.runs.c.seq)
+    .where(t.IS_ORDERED, t.runs.c.lock == t.locks.c.key)
+    .order_by(t.runs.c.rank, t.runs.c.key)
+    .limit(1)
+    .correlate(t.locks)
+    .scalar_subquery()
+)
+"""In a query on locks: the number of the waiting run whose turn it is by its rank, whatever it waits for. None: none
+has a rank, and age decides. While it waits for its next attempt or for the end of a pause the others wait, too."""
 
 
 def distinct(column: KeyedColumnElement[str], where: ColumnElement[bool]) -> Select[tuple[str]]:
@@ -52,16 +62,28 @@ def promote(session: Session, now: datetime) -> int:
 
 
 def next_in_line(session: Session, keys: Collection[str]) -> int:
-    """For each of these locks that is free: the oldest run that waits for it becomes ready, unless an older one is."""
+    """For each of these locks that is free: the first in its line becomes ready, if it waits for nothing else: by rank
+    if there are ranks, else the oldest, unless an older one is ready."""
     if not keys:
         return 0
-    query = select(OLDEST_WAITER, OLDEST_READY).where(session.among(t.locks.c.key, keys), t.locks.c.run.is_(None))
-    seqs = sorted(
-        oldest for oldest, ready in session.rows(query) if oldest is not None and (ready is None or oldest < ready)
-    )
-    if not seqs:
-        return 0
-    return _change(session, session.unheld(t.WAITS_LOCK, seqs), waits_for=None)
+    free = (session.among(t.locks.c.key, keys), t.locks.c.run.is_(None))
+    seqs = []
+    for oldest, ready, first in session.rows(select(OLDEST_WAITER, OLDEST_READY, FIRST_ORDERED).where(*free)):
+        if oldest is None:
+            continue
+        if first is not None:
+            seqs.append(first)
+        elif ready is None or oldest < ready:
+            seqs.append(oldest)
+    return _change(session, _waiting_for_lock(session, sorted(seqs)), waits_for=None)
+
+
+def _waiting_for_lock(session: Session, seqs: Sequence[int]) -> Sequence[int]:
+    """Those of these runs that wait for their lock alone, ours until the transaction ends."""
+    if session.kind != "sqlite" or not seqs:
+        return session.unheld(t.WAITS_LOCK, seqs)
+    query = select(t.runs.c.seq).where(session.among(t.runs.c.seq, seqs), t.WAITS_LOCK)
+    return session.rows(query).scalars().all()
 
 
 def _some(session: Session, where: ColumnElement[bool], order: ColumnElement[Any]) -> Sequence[int]:

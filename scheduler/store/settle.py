@@ -77,7 +77,7 @@ def _lock_locks(session: Session, keys: set[str | None]) -> None:
     if session.kind == "sqlite" or not keys - {None}:
         return
     query = select(t.locks.c.key).where(session.among(t.locks.c.key, keys - {None})).order_by(t.locks.c.key)
-    session.rows(query.with_for_update()).all()
+    session.rows(query.with_for_update(key_share=True)).all()
 
 
 def _after(run: Run, one: Settlement, now: datetime) -> Run:
