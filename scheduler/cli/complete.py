@@ -1,4 +1,4 @@
-"""What the shell offers when somebody presses Tab: names of jobs, and runs."""
+"""What the shell offers when somebody presses Tab: names of jobs and sources, and runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,19 @@ def complete_job(context: click.Context, parameter: click.Parameter, incomplete:
     found = _ask(context, "/v1/jobs", {"q": incomplete})
     names = [str(job["name"]) for job in found.get("jobs", ())]
     return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_source(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Sources whose name begins so, by the jobs file that --config or the environment names; none if it cannot be
+    read."""
+    from scheduler.config.bundle import gather
+    from scheduler.config.interpolation import Interpolation
+    from scheduler.config.sources import Disk
+
+    environ = (context.find_object(Surface) or Surface()).environ
+    file = context.params.get("file") or environ.get("SCHEDULER_CONFIG") or "jobs.yaml"
+    bundle = gather(Disk(file), Interpolation(environ))
+    return [name for name in bundle.sections["sources"] if name.startswith(incomplete)]
 
 
 def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
