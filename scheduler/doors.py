@@ -10,16 +10,17 @@ from datetime import datetime
 from scheduler.core.access import Gate
 from scheduler.core.errors import StartError
 from scheduler.settings import Settings
-from scheduler.web.app import create_app
+from scheduler.web.app import create_app, create_webhooks
 from scheduler.web.backend import Backend
 from scheduler.web.events import Hub
 from scheduler.web.front import Front
+from scheduler.web.outside import Outside
 from scheduler.web.server import WebServer
 from scheduler.web.sockets import is_local
 
 
 class Doors:
-    """A TCP address and a Unix socket. Until `serve` they only tell that the daemon is starting; `reason` says what it
+    """TCP addresses and a Unix socket. Until `serve` they only tell that the daemon is starting; `reason` says what it
     waits for."""
 
     def __init__(self, settings: Settings, version: str, reason: Callable[[], str | None]) -> None:
@@ -27,7 +28,15 @@ class Doors:
         self._hub: Hub | None = None
         self._tcp = Front(version, reason)
         self._socket = Front(version, reason)
-        self._server = WebServer(self._tcp, self._socket, settings.listen, settings.socket)
+        self._outside = Outside()
+        self._server = WebServer(
+            self._tcp,
+            self._socket,
+            settings.listen,
+            settings.socket,
+            receiving=self._outside,
+            webhook_listen=settings.webhook_listen,
+        )
 
     def open(self) -> None:
         """Raises StartError with the address and the remedy."""
@@ -38,6 +47,7 @@ class Doors:
         self._hub = Hub(backend.bus)
         self._tcp.app = create_app(backend, self._hub, trusted=False)
         self._socket.app = create_app(backend, self._hub, trusted=True)
+        self._outside.webhooks = create_webhooks(backend)
 
     def close(self) -> None:
         if self._hub is not None:
@@ -47,12 +57,12 @@ class Doors:
     @property
     def address(self) -> str | None:
         """Where TCP is served, as a browser on this machine would write it."""
-        if self._server.address is None:
-            return None
-        host, port = self._server.address
-        if host in ("0.0.0.0", "::"):  # noqa: S104 - every address of this machine, its own loopback among them
-            host = "127.0.0.1"
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return _address(self._server.address)
+
+    @property
+    def webhook_address(self) -> str | None:
+        """Where webhooks alone are served, likewise; None: nowhere."""
+        return _address(self._server.webhook_address)
 
     def check(self, gate: Gate, now: datetime) -> None:
         """Other machines are let in by tokens alone: StartError for an address that they reach while there is none."""
@@ -70,3 +80,12 @@ class Doors:
             code = gate.link(author=getpass.getuser())
             link = f"{self.address}/signin?code={code}"
             print(f"Sign in with a browser (once, within ten minutes): {link}", file=sys.stderr)
+
+
+def _address(bound: tuple[str, int] | None) -> str | None:
+    if bound is None:
+        return None
+    host, port = bound
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - every address of this machine, its own loopback among them
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -104,6 +104,7 @@ class Life:
             app.daemon.post(app.drain.begin)
         app.daemon.start()
         app.intake.start()
+        app.inbox.start()
         app.doors.serve(app.backend)
         node = app.membership.node()
         log.info(
@@ -112,6 +113,7 @@ class Life:
             node=node,
             jobs=len(configuration.jobs),
             http=app.doors.address or "nowhere",
+            webhooks=app.doors.webhook_address or app.doors.address or "nowhere",
             database=app.store.kind,
         )
         app.bus.publish("node.started", node=node, version=VERSION)
@@ -120,6 +122,7 @@ class Life:
     def _stop(self, app: App) -> None:
         app.doors.close()
         app.intake.stop()
+        app.inbox.stop()
         app.daemon.shutdown()
         app.starting.shutdown()
         with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.

@@ -31,6 +31,7 @@ SETTINGS = (
     Setting("DATABASE_URL", "", "postgresql://… (default: scheduler.db in the state directory)", secret=True),
     Setting("STATE_DIR", "", "where the lock, the socket, outputs and the SQLite file live"),
     Setting("LISTEN", "127.0.0.1:8780", "address of the HTTP API and of /metrics"),
+    Setting("WEBHOOK_LISTEN", "", "a second address that serves webhooks alone, for the internet (default: none)"),
     Setting("SOCKET", "", "Unix socket for schedctl (default: schedctl.sock in the state directory)"),
     Setting("ENVIRONMENT", "default", "name of the installation; another name in the database refuses to start"),
     Setting("LEASE", "3m", "how long a silent node keeps its runs (PostgreSQL only)"),
@@ -52,6 +53,7 @@ class Settings:
     database_url: str
     state_dir: Path
     listen: tuple[str, int]
+    webhook_listen: tuple[str, int] | None
     socket: Path
     environment: str
     lease: timedelta
@@ -95,6 +97,7 @@ def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         database_url=parsed("DATABASE_URL", lambda url: usable_url(url) if url else beside, ""),
         state_dir=state_dir,
         listen=parsed("LISTEN", _address, ("127.0.0.1", 0)),
+        webhook_listen=parsed("WEBHOOK_LISTEN", lambda text: _address(text) if text else None, None),
         socket=Path(values["SOCKET"]) if values["SOCKET"] else state_dir / "schedctl.sock",
         environment=values["ENVIRONMENT"],
         lease=parsed("LEASE", _lease, timedelta(minutes=3)),

@@ -14,9 +14,11 @@ from scheduler.cli.surface import Surface
 from scheduler.core.model import Output
 from scheduler.core.remark import Remark
 from scheduler.engine.gate import TokenGate
+from scheduler.signatures.registry import build
 from scheduler.web.app import create_app
 from scheduler.web.backend import Backend
 from scheduler.web.events import Hub
+from scheduler.web.reception import Receptions
 from scheduler.web.server import WebServer
 from tests.engine.rig import Rig
 
@@ -52,6 +54,7 @@ class Faces:
         self.live: dict[str, bytes] = {}
         self.sick: dict[str, str] = {}
         self.said: list[Remark] = []
+        self.environ: dict[str, str] = {}
         self.holdup: str | None = None
         self.hub = Hub(self.rig.bus)
         self.gate = TokenGate(self.rig.store, self.rig.clock, self.rig.bus)
@@ -64,6 +67,8 @@ class Faces:
             version="9.9",
             node=lambda: self.rig.node,
             gate=self.gate,
+            inbox=self.rig.inbox,
+            receptions=Receptions(lambda: self.rig.in_force.current.configuration.sources, build, self.environ),
             checks={"loops": lambda: self.sick.get("loops"), "database": lambda: self.sick.get("database")},
             metrics=lambda: b"# metrics\n",
             live_output=self._live_output,

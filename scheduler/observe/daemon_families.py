@@ -73,6 +73,7 @@ def daemon_families(
     yield from _loops(around)
     yield from _own(around)
     yield from _http(tally)
+    yield from _webhooks(tally)
     yield from _configuration(tally, configuration)
     if gauges is not None:
         yield from _ledger(gauges, now)
@@ -183,6 +184,17 @@ def _http(tally: Tally) -> Iterator[Metric]:
         buckets, total = tally.histogram("http_seconds", HTTP_BOUNDS, (route,))
         durations.add_metric([route], buckets, total)
     yield durations
+
+
+def _webhooks(tally: Tally) -> Iterator[Metric]:
+    family = CounterMetricFamily(
+        "schedctl_webhooks_received",
+        "Requests to /webhooks/, by source and what became of them: stored, duplicate, or why not.",
+        labels=["source", "result"],
+    )
+    for labels, count in tally.counts("webhooks").items():
+        family.add_metric(list(labels), count)
+    yield family
 
 
 def _configuration(tally: Tally, configuration: Configuration | None) -> Iterator[Metric]:

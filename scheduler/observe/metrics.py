@@ -128,6 +128,10 @@ class Metrics:
         self._tally.add("http_requests", (route, method, str(status)))
         self._tally.observe("http_seconds", HTTP_BOUNDS, seconds, (route,))
 
+    def received(self, source: str, what: str) -> None:
+        """A request of a webhook's sender, and what became of it. `source` is one that is configured, or `other`."""
+        self._tally.add("webhooks", (source, what))
+
     def _hear(self, notice: Notice) -> None:
         job = notice.fields.get("job")
         if self._touched is not None and isinstance(job, str):

@@ -30,11 +30,13 @@ from scheduler.web.events import Hub
 from scheduler.web.guard import Guard
 from scheduler.web.openapi import document
 from scheduler.web.operation import Operation
+from scheduler.web.outside import Branch
 from scheduler.web.porter import Porter
 from scheduler.web.rates import Lines
 from scheduler.web.router import Router
 from scheduler.web.schemas import OBJECT
 from scheduler.web.waiting import RunWatch
+from scheduler.web.webhooks import Webhooks
 
 
 async def openapi(request: Request) -> Answer:
@@ -70,7 +72,12 @@ def create_app(backend: Backend, hub: Hub, *, trusted: bool) -> ASGIApp:
     app.state.porter = Porter(backend.commands.submit)
     app.state.scrapes = CapacityLimiter(1)
     app.state.strangers = CapacityLimiter(1)
-    return Guard(app, backend.gate, trusted=trusted)
+    return Branch(create_webhooks(backend), Guard(app, backend.gate, trusted=trusted))
+
+
+def create_webhooks(backend: Backend) -> ASGIApp:
+    """Where senders of webhooks post, for one address."""
+    return Webhooks(backend.receptions, backend.inbox, backend.served, backend.received)
 
 
 def _way_back(path: str) -> str:

@@ -10,15 +10,20 @@ from starlette.requests import Request
 
 from scheduler.core.access import Gate
 from scheduler.core.commands import Commands
+from scheduler.core.inbox import Inbox
 from scheduler.core.job import Configuration, Job
 from scheduler.core.model import Output
 from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
 from scheduler.core.remark import Remark
 from scheduler.web.asked import Asked
+from scheduler.web.reception import Receptions
 
 Served = Callable[[str, str, int, float], None]
 """Hears of each answer: the operation's path as it was declared (`other`: there is none), method, status, seconds."""
+Received = Callable[[str, str], None]
+"""Hears of each request of a webhook's sender: its source (`other`: there is none) and what became of it: `stored
+duplicate handshake too_many too_large unavailable unknown_source`, or the reason of a refusal."""
 Check = Callable[[], str | None]
 """Why that part is not ready, None if it is. Must answer at once: it is called in the server's thread."""
 
@@ -35,12 +40,16 @@ def _not_counted(route: str, method: str, status: int, seconds: float) -> None:
     return None
 
 
+def _not_noted(source: str, what: str) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
     printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` is what
     this node knows to be wrong with itself, `holdup` why it starts nothing at present (None: it does).
-    `asked` remembers when runs were asked to end."""
+    `asked` remembers when runs were asked to end; `receptions` judge what comes for a source, `inbox` keeps it."""
 
     readable: Readable
     commands: Commands
@@ -50,6 +59,8 @@ class Backend:
     version: str
     node: Callable[[], str]
     gate: Gate
+    inbox: Inbox
+    receptions: Receptions
     checks: Mapping[str, Check] = field(default_factory=dict)
     metrics: Callable[[], bytes] = lambda: b""
     live_output: Callable[[str, int], Output | None] = _nothing_live
@@ -57,6 +68,7 @@ class Backend:
     holdup: Callable[[], str | None] = _nothing
     address: Callable[[], str | None] = _nothing
     served: Served = _not_counted
+    received: Received = _not_noted
     asked: Asked = field(default_factory=Asked)
 
     def job(self, name: str) -> Job | None:

@@ -1,4 +1,4 @@
-"""The server: a TCP address and a Unix socket, each with a thread, an event loop and places of its own.
+"""The server: TCP addresses and a Unix socket, each with a thread, an event loop and places of its own.
 
 So whatever strangers do on TCP, `schedctl` on the socket waits neither for their connections nor for their requests.
 """
@@ -24,7 +24,7 @@ from scheduler.web.connection import KEEP_ALIVE_SECONDS, Connection
 from scheduler.web.door import Door, places_for
 from scheduler.web.sockets import BACKLOG, bind_tcp, bind_unix
 
-THREADS = {"tcp": 3, "socket": 6}
+THREADS = {"tcp": 3, "socket": 6, "webhooks": 1}
 """Requests of each address that may use the database at once; the loops of the engine must always find a connection."""
 
 
@@ -67,28 +67,44 @@ class WebServer:
     that come before `start` wait in the backlog. No signal handler is touched."""
 
     def __init__(
-        self, reading: ASGIApp, acting: ASGIApp, listen: tuple[str, int] | None, path: Path, grace: float = 5.0
+        self,
+        reading: ASGIApp,
+        acting: ASGIApp,
+        listen: tuple[str, int] | None,
+        path: Path,
+        grace: float = 5.0,
+        *,
+        receiving: ASGIApp | None = None,
+        webhook_listen: tuple[str, int] | None = None,
     ) -> None:
-        """`reading` is served on `listen` (None: nowhere), `acting` on the Unix socket at `path`. `grace`: seconds that
-        requests under way get at the end."""
+        """`reading` is served on `listen` (None: nowhere), `acting` on the Unix socket at `path`, `receiving` on
+        `webhook_listen`. `grace`: seconds that requests under way get at the end."""
         self._reading = reading
         self._acting = acting
         self._listen = listen
         self._path = path
         self._grace = grace
+        self._receiving = receiving
+        self._webhook_listen = webhook_listen
         self._faces: list[_Face] = []
         self._threads: list[threading.Thread] = []
         self._inode = 0
         self.address: tuple[str, int] | None = None
         """Where TCP is served, with the port that was chosen for port 0."""
+        self.webhook_address: tuple[str, int] | None = None
+        """Where webhooks alone are served."""
 
     def open(self) -> None:
-        """Binds both sockets. Raises StartError with the address and the remedy."""
+        """Binds the sockets. Raises StartError with the address and the remedy."""
         try:
             if self._listen is not None:
                 tcp = bind_tcp(*self._listen)
                 self._faces.append(self._face("tcp", self._reading, tcp))
                 self.address = tcp.getsockname()[:2]
+            if self._webhook_listen is not None and self._receiving is not None:
+                tcp = bind_tcp(*self._webhook_listen, setting="SCHEDULER_WEBHOOK_LISTEN")
+                self._faces.append(self._face("webhooks", self._receiving, tcp))
+                self.webhook_address = tcp.getsockname()[:2]
             self._faces.append(self._face("socket", self._acting, bind_unix(self._path)))
             self._inode = self._path.stat().st_ino
         except BaseException:

@@ -23,15 +23,15 @@ def is_local(host: str) -> bool:
     return host in _LOOPBACK
 
 
-def bind_tcp(host: str, port: int) -> socket.socket:
-    """A listening socket. StartError with the address and the remedy."""
+def bind_tcp(host: str, port: int, setting: str = "SCHEDULER_LISTEN") -> socket.socket:
+    """A listening socket. StartError with the address and the remedy, which is to change `setting`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise StartError(
             f"cannot listen on {host}:{port}: {error.strerror}",
-            hint="choose another port with SCHEDULER_LISTEN, or stop what holds it",
+            hint=f"choose another port with {setting}, or stop what holds it",
         ) from None
     # Connections inherit it. asyncio sets it only where a socket was made with the number of the protocol, and without
     # it each answer waits 40 ms for the other end to acknowledge its head.

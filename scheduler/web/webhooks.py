@@ -19,7 +19,7 @@ from scheduler.core.event import NewEvent, Stored
 from scheduler.core.inbox import Inbox
 from scheduler.core.preset import Answer
 from scheduler.core.signature import Headers, Incoming, Refusal, Rejected
-from scheduler.web.backend import Served
+from scheduler.web.backend import Received, Served
 from scheduler.web.porter import Porter
 from scheduler.web.reception import OURS, Reception, Receptions
 from scheduler.web.seldom import Seldom
@@ -31,10 +31,6 @@ SMALL = 64 * 1024
 """Bytes of a body that is always read; of larger ones ..."""
 MOST_HELD = 64 << 20
 """... all that is under way at one address may come to so many bytes; who comes then is asked to try again."""
-
-Received = Callable[[str, str], None]
-"""Hears of each request: its source (`other`: there is none) and what became of it: `stored duplicate handshake
-too_many too_large unavailable`, or the reason of a refusal."""
 
 _PROBES = frozenset({"GET", "HEAD"})
 _MALFORMED = frozenset(
