@@ -16,8 +16,8 @@ from scheduler.core.notices import Bus, Notice
 from scheduler.core.stamp import to_text
 
 _WARNINGS = frozenset({"database.lost", "queue.saturated"})
-_QUIET = frozenset({"run.planned", "run.claimed", "run.started"})
-"""What happens for every run before its end: said only at level debug."""
+_QUIET = frozenset({"event.received", "run.planned", "run.claimed", "run.started"})
+"""What happens for every event and for every run before its end: said only at level debug."""
 ATTEMPT_ENDED = "attempt_ended"
 """A run is not settled by an attempt after which a further one waits, until `next_attempt_at`."""
 RUN_LOST = "run_lost"
@@ -25,6 +25,7 @@ RUN_LOST = "run_lost"
 _SAID_ALREADY = frozenset(
     {
         "clock.stepped",
+        "condition.failed",
         "config.loaded",
         "config.rejected",
         "invariant.broken",
@@ -147,8 +148,9 @@ def _level(notice: Notice) -> int:
 
 
 def _renamed(notice: Notice) -> dict[str, Any]:
-    """`run` and `job` are `run_id` and `job_name` in logs, as in metrics and environment."""
-    names = {"run": "run_id", "job": "job_name"}
+    """`run` and `job` are `run_id` and `job_name` in logs, as in metrics and environment; `event` is what a line is
+    called there."""
+    names = {"run": "run_id", "job": "job_name", "event": "event_id"}
     return {names.get(name, name): value for name, value in notice.fields.items() if value is not None}
 
 

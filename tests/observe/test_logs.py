@@ -117,6 +117,18 @@ def test_notices_are_events_of_their_names(name: str, fields: dict[str, Any], le
     assert len(lines(stream)) == 1
 
 
+def test_a_notice_of_an_event_says_which() -> None:
+    stream = io.StringIO()
+    configure_logs("json", stream)
+    failed: list[Exception] = []
+    bus = Bus(lambda notice, error: failed.append(error))
+    log_notices(bus)
+    bus.publish("event.received", source="shop", event="e1", new=True)
+    bus.publish("event.replayed", source="shop", event="e1", author="ana")
+    (line,) = lines(stream)
+    assert (line["event"], line["event_id"], failed) == ("event_replayed", "e1", [])
+
+
 def test_what_is_said_elsewhere_or_happens_to_every_run_is_not_said() -> None:
     stream = io.StringIO()
     configure_logs("json", stream)
