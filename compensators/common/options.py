@@ -75,8 +75,9 @@ def read(kind: type[Any], written: Mapping[str, Any], event: Mapping[str, str]) 
             given[name] = fit(option.type, written[name], f"with.{name}")
         elif option.from_source and event.get(name):
             given[name] = _of_source(name, event[name])
-        elif option.required:
-            raise InvalidInput(f"with.{name}: {kind.kind} needs it", hint=f"write {name}: … ({option.doc or name})")
+        elif option.required or (option.from_source and option.default is None):
+            doc = f": {option.doc}" if option.doc else ""
+            raise InvalidInput(f"with.{name}: {kind.kind} needs it", hint=f"write it{doc}")
     return given
 
 
