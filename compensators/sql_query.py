@@ -152,7 +152,7 @@ def _plain(value: Any) -> Json:
     return str(value)
 
 
-def _sqlite(database: str, query: str, values: Mapping[str, datetime], size: int, timeout: timedelta) -> Iterator[Row]:
+def _sqlite(database: str, query: str, values: Mapping[str, datetime], timeout: timedelta) -> Iterator[Row]:
     """Opened for reading only, and anything else than reading is refused where the query is prepared."""
     path = unquote(database.removeprefix("sqlite:///"))
     until = time.monotonic() + timeout.total_seconds()
