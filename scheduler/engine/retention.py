@@ -1,11 +1,13 @@
-"""Retention: removes what is older than its job keeps it, a little at a time."""
+"""Retention: removes what is older than its job or source keeps it, a little at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from scheduler.core.execution import Bus
-from scheduler.core.ports import Store
+from scheduler.core.ports import Store, Transaction
+from scheduler.core.source import Source
 from scheduler.engine.in_force import InForce
 
 EVERY = timedelta(minutes=1)
@@ -38,6 +40,7 @@ class Retention:
             names = sorted(tx.jobs.states())
         waiting = [name for name in names if name > self._after][:JOBS]
         removed = sum(self._prune(name, now) for name in waiting)
+        removed += sum(self._forget(source, now) for source in self._in_force.current.configuration.sources.values())
         self._after = waiting[-1] if len(waiting) == JOBS else ""
         with self._store.begin() as tx:
             removed += tx.nodes.prune(now - KEEP_NODES)
@@ -48,10 +51,17 @@ class Retention:
     def _prune(self, name: str, now: datetime) -> int:
         job = self._in_force.job(name)
         keep, keep_output = (job.keep, job.keep_output) if job is not None else (KEEP, KEEP_OUTPUT)
+        return self._in_batches(lambda tx: tx.runs.prune(name, keep, keep_output, now, ROWS))
+
+    def _forget(self, source: Source, now: datetime) -> int:
+        """Events of a source that is no longer in the file stay: how long they are kept is not known."""
+        return self._in_batches(lambda tx: tx.events.prune(source.name, source.keep, now, ROWS))
+
+    def _in_batches(self, prune: Callable[[Transaction], int]) -> int:
         total = 0
         while True:
             with self._store.begin() as tx:
-                removed = tx.runs.prune(name, keep, keep_output, now, ROWS)
+                removed = prune(tx)
             total += removed
             if removed < ROWS:
                 return total

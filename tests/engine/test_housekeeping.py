@@ -12,6 +12,7 @@ from scheduler.engine import retention
 from scheduler.store import tables as t
 from scheduler.store.store import SqlStore
 from tests.engine.rig import START, Rig, at, failed, instants, jobs
+from tests.engine.senders import event, kept, subscribed, told
 
 DAILY = {"schedule": "0 9 * * *"}
 
@@ -171,3 +172,22 @@ def test_nodes_with_different_configurations(store: SqlStore) -> None:
     with one.store.begin() as tx:
         tx.runs.session.write(update(t.nodes).where(t.nodes.c.id == two.node).values(generation=7))
     assert set(broken(one)) == {"generations"}
+
+
+def test_events_are_kept_as_long_as_their_source_says(store: SqlStore) -> None:
+    """Those of a source that is gone from the file stay; so do those that still have something to do."""
+    rig = Rig(store, subscribed({"ticket": {"retries": 0}}, payments={"keep": "3d"}, other={"keep": "9d"}))
+    told(rig, event("done"), event("failed"), event("other", source="other"))
+    rig.tick()
+    by_event = {rig.run(run).payload["event"]["id"]: run for run in rig.executor.live}
+    rig.executor.finish(by_event["done"])
+    rig.finish(failed())
+    told(rig, event("waits"), event("young", received_at=rig.turn(days=2)))
+    rig.turn(days=2)
+    rig.retention.tick(rig.clock.now())
+    assert [kept(rig, one) is not None for one in ("done", "failed", "waits", "young")] == [False, True, True, True]
+    assert kept(rig, "other", "other") is not None
+    rig.reload(subscribed({"ticket": {"retries": 0}}))
+    rig.turn(days=30)
+    rig.retention.tick(rig.clock.now())
+    assert kept(rig, "other", "other") is not None
