@@ -381,3 +381,13 @@ def test_a_disk_that_takes_no_files_costs_no_retry(bench: Bench) -> None:
     outcome = start(bench, "plain").outcome()
     assert isinstance(outcome, Snoozed)
     assert "make room or access in the state directory" in outcome.error
+
+
+def test_a_call_does_not_wait_long_for_those_that_are_busy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A further process is started for it, although nothing happens that could remind anybody of it."""
+    monkeypatch.setattr(roster, "STARTING", 1)
+    busy = start(bench, "hangs", kill_after=timedelta(seconds=0.1))
+    busy.until_output("hanging")
+    assert start(bench, "plain").succeeded().result == "no arguments"
+    busy.end("cancel")
+    assert isinstance(busy.outcome(), Canceled)

@@ -7,6 +7,7 @@ import logging
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 from scheduler.executors.workers.wire import Broken, Message, Unpacker, pack
@@ -97,6 +98,7 @@ class Channels:
         self._fresh: list[Channel] = []
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._calls: list[tuple[float, Callable[[], None]]] = []
 
     def attach(self, sock: socket.socket, heard: Callable[[Message], None], closed: Callable[[], None]) -> Channel:
         """Serve this end of a channel; it belongs to the channel from now on."""
@@ -113,6 +115,12 @@ class Channels:
         """Look again at what this channel waits for."""
         with self._lock:
             self._fresh.append(channel)
+        self._nudge()
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """In the thread of this object, like everything that is heard; not any more once it is closed."""
+        with self._lock:
+            self._calls.append((time.monotonic() + seconds, call))
         self._nudge()
 
     def close(self) -> None:
@@ -139,15 +147,31 @@ class Channels:
 
     def _serve(self) -> None:
         while not self._stopping:
-            for key, events in self._selector.select():
+            for key, events in self._selector.select(self._patience()):
                 if key.data is None:
                     self._drain()
                 else:
                     self._serve_one(key.data, events)
+            self._call()
             with self._lock:
                 fresh, self._fresh = self._fresh, []
             for channel in fresh:
                 self._look(channel)
+
+    def _patience(self) -> float | None:
+        with self._lock:
+            return max(0.0, min(at for at, _ in self._calls) - time.monotonic()) if self._calls else None
+
+    def _call(self) -> None:
+        now = time.monotonic()
+        with self._lock:
+            due = [call for at, call in self._calls if at <= now]
+            self._calls = [(at, call) for at, call in self._calls if at > now]
+        for call in due:
+            try:
+                call()
+            except Exception:
+                _log.exception("what was due could not be done")
 
     def _serve_one(self, channel: Channel, events: int) -> None:
         try:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from scheduler.core.children import ChildExit, Children, ChildSpec
 from scheduler.core.errors import SchedulerError
 from scheduler.executors.workers.channels import Channels
-from scheduler.executors.workers.roster import Roster
+from scheduler.executors.workers.roster import PATIENCE, Roster
 from scheduler.executors.workers.wire import Message
-from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv
+from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv, meaning
 
 IDLE_FOR = 60.0
 """Seconds after which a worker without a task is let go."""
@@ -49,6 +49,8 @@ class Pool:
         self._clock = clock
         self._channels = Channels()
         self._roster = Roster(kind, per_worker, clock)
+        self._looking: set[Place] = set()
+        """Where somebody waits, and will soon be looked after."""
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -123,6 +125,9 @@ class Pool:
             with self._lock:
                 assigned = self._roster.assign(place)
                 if assigned is None:
+                    if place in self._roster.places() and place not in self._looking:
+                        self._looking.add(place)
+                        self._channels.call_later(PATIENCE, lambda: self._look(place))
                     return
                 worker, task = assigned
                 fresh = worker.channel is None and len(worker.tasks) == 1
@@ -132,6 +137,11 @@ class Pool:
                     worker.channel.send(task.message)
             if fresh:
                 self._launch(worker, task)
+
+    def _look(self, place: Place) -> None:
+        with self._lock:
+            self._looking.discard(place)
+        self._go_on(place)
 
     def _ask_to_end(self, worker: Worker, task: Task, why: str) -> None:
         task.why = why
@@ -241,7 +251,7 @@ class Pool:
                     task.answer = None
                     again.append(task)
                 else:
-                    finished.append((task, self._meaning(worker, task, ended, words)))
+                    finished.append((task, meaning(worker, task, ended, words)))
                 self._roster.forget(worker, task)
             self._remove(worker)
         for task in again:
@@ -249,20 +259,6 @@ class Pool:
         for task, answer in finished:
             task.finish(answer)
         self._go_on(worker.place)
-
-    def _meaning(self, worker: Worker, task: Task, ended: ChildExit, words: str) -> Answer:
-        if task.why is not None:
-            return Answer(why=task.why, died=ended, left=ended.left)
-        if task.answer is not None:
-            processes = int(task.answer.get("processes") or 0)
-            return Answer(message=task.answer, left=max(ended.left, processes))
-        if worker.ended is not None:
-            return Answer(lost=f"its worker process was ended because {worker.ended}")
-        if ended.why == "lost":
-            return Answer(lost="its node could no longer vouch for it")
-        if ended.why is not None:
-            return Answer(lost=f"its worker process was ended ({ended.why})")
-        return Answer(died=ended, left=ended.left, last_words=words)
 
     def _over(self, worker: Worker, answer: Answer) -> None:
         """The same end for everything that the worker had."""

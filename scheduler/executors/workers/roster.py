@@ -12,6 +12,8 @@ from scheduler.executors.workers.worker import Place, Task, Worker
 STARTING = 2 * len(os.sched_getaffinity(0))
 """Processes of one place that start at once. To start one costs as much as hundreds of short tasks: what comes
 meanwhile waits for whichever worker is free first."""
+PATIENCE = 0.03
+"""Seconds for which a task waits for one of those that are there, before a further process is started for it."""
 STARTED_WITHIN = 5.0
 """Seconds after which nobody waits any longer for a worker that has not said that it is there."""
 
@@ -29,6 +31,7 @@ class Roster:
         self._waiting: dict[Place, deque[Task]] = {}
 
     def wait(self, task: Task) -> None:
+        task.waits_since = self._clock()
         self._waiting.setdefault(task.place, deque()).append(task)
 
     def places(self) -> list[Place]:
@@ -43,7 +46,7 @@ class Roster:
             return None
         worker = self._with_room(place)
         if worker is None:
-            if self._starting(place) >= STARTING:
+            if not self._worth_another(place, line[0]):
                 return None
             worker = Worker(f"worker-{self._kind}-{new_id()}", place, self._clock())
             self.workers.append(worker)
@@ -103,8 +106,9 @@ class Roster:
         ]
         return max(free, key=lambda one: one.idle_since, default=None)
 
-    def _starting(self, place: Place) -> int:
-        young = self._clock() - STARTED_WITHIN
-        return sum(
-            not (one.ready or one.retiring) and one.place == place and one.idle_since > young for one in self.workers
-        )
+    def _worth_another(self, place: Place, task: Task) -> bool:
+        now = self._clock()
+        there = [one for one in self.workers if not one.retiring and one.place == place]
+        if len(there) >= STARTING and now - task.waits_since < PATIENCE:
+            return False
+        return sum(not one.ready and one.idle_since > now - STARTED_WITHIN for one in there) < STARTING

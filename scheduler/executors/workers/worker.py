@@ -63,6 +63,7 @@ class Task:
     kill_after: float
     finish: Callable[[Answer], None]
     heard: Callable[[Message], None] | None = None
+    waits_since: float = 0.0
     why: str | None = None
     give_up_at: float | None = None
     answer: Message | None = None
@@ -94,6 +95,22 @@ class Worker:
         size = os.fstat(self.words.fileno()).st_size
         data = os.pread(self.words.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS))
         return data.decode("utf-8", "replace").strip()
+
+
+def meaning(worker: Worker, task: Task, ended: ChildExit, words: str) -> Answer:
+    """What it means for a task that its worker's process has ended; `words`: the last that it printed."""
+    if task.why is not None:
+        return Answer(why=task.why, died=ended, left=ended.left)
+    if task.answer is not None:
+        processes = int(task.answer.get("processes") or 0)
+        return Answer(message=task.answer, left=max(ended.left, processes))
+    if worker.ended is not None:
+        return Answer(lost=f"its worker process was ended because {worker.ended}")
+    if ended.why == "lost":
+        return Answer(lost="its node could no longer vouch for it")
+    if ended.why is not None:
+        return Answer(lost=f"its worker process was ended ({ended.why})")
+    return Answer(died=ended, left=ended.left, last_words=words)
 
 
 def argv(kind: str, place: Place) -> tuple[str, ...]:
