@@ -42,6 +42,7 @@ def check(surface: Surface, file: str | None, strict: bool, elsewhere: bool) -> 
         "good": good,
         "hash": None if report.configuration is None else report.configuration.hash,
         "jobs": None if report.configuration is None else len(report.configuration.jobs),
+        "sources": None if report.configuration is None else len(report.configuration.sources),
         "errors": [_problem(one) for one in report.errors],
         "warnings": [_problem(one) for one in report.warnings],
     }
@@ -60,6 +61,8 @@ def check(surface: Surface, file: str | None, strict: bool, elsewhere: bool) -> 
         surface.then(again)
         return 1
     said = counted(len(report.configuration.jobs), "job")
+    if report.configuration.sources:
+        said += f", {counted(len(report.configuration.sources), 'source')}"
     if report.warnings:
         said += ", " + counted(len(report.warnings), "warning") + ("" if good else " (--strict: each is an error)")
     surface.say(f"{'✓' if good else '✗'} {said}  (hash {report.configuration.hash[:12]})")

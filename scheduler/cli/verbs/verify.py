@@ -32,8 +32,9 @@ _HEADER = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]+):(.*)", re.DOTALL)
 
 
 @verb(
-    "schedctl verify stripe --header 'Stripe-Signature: t=1772438400,v1=5257…' --body @request.json",
-    "schedctl verify stripe --header @headers.txt --body @request.json --at 2026-03-02T08:00:00Z",
+    "schedctl verify stripe --header @headers.txt --body @body.json",
+    "schedctl verify own --header 'X-Signature: 5257…' --body @body.json",
+    "schedctl verify stripe --header @headers.txt --body @body.json --at 14:05",
 )
 @click.argument("source", shell_complete=complete_source)
 @click.option("--config", "file", metavar="FILE", help="The jobs.yaml (default: SCHEDULER_CONFIG, else jobs.yaml).")
