@@ -69,7 +69,8 @@ def left() -> tuple[int, int]:
 
 
 def _use(environment: Mapping[str, str]) -> None:
-    os.environ.clear()
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
     os.environ.update(environment)
     time.tzset()
 
