@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from scheduler.core.event_queries import EventQueries
 from scheduler.core.job import Queue
 from scheduler.core.model import Attempt, JobState, Json, Node, Output, Pause, Run, Skip, Status
 
@@ -177,7 +178,7 @@ class DatabaseStatus:
     look: str = ""
 
 
-class Queries(Protocol):
+class Queries(EventQueries, Protocol):
     """One consistent, reading transaction. Unknown names give empty answers or None, never an error."""
 
     def jobs(self, now: datetime, names: Collection[str] | None = None, q: str = "") -> list[JobView]:

@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 _E = t.events.c
 _SCAN_AT = select(func.min(t.listings.c.at)).where(t.listings.c.event == _E.seq).scalar_subquery()
-_BARE = (
+BARE = (
     _E.seq,
     _E.source,
     _E.id,
@@ -42,7 +42,7 @@ _BARE = (
     _E.duplicates,
     _E.held,
 )
-_WHOLE = select(*_BARE, t.event_bodies.c.headers, t.event_bodies.c.body).join(
+_WHOLE = select(*BARE, t.event_bodies.c.headers, t.event_bodies.c.body).join(
     t.event_bodies, t.event_bodies.c.event == _E.seq
 )
 
@@ -100,7 +100,8 @@ class SqlEvents:
             query = select(_E.seq, _E.source, _E.id, _E.webhook_at).where(
                 _E.source == source, self.session.among(_E.id, [key[1] for key in keys])
             )
-            rows += self.session.rows(query.order_by(_E.seq).with_for_update(key_share=True)).all()
+            # in the order of their index: by `seq` a planner may prefer to read the whole source
+            rows += self.session.rows(query.order_by(_E.id).with_for_update(key_share=True)).all()
         webhooks = {row.seq: [one for one in told[row.source, row.id] if one.via is Via.WEBHOOK] for row in rows}
         first = {row.seq: webhooks[row.seq] for row in rows if row.webhook_at is None and webhooks[row.seq]}
         again: dict[int, list[int]] = {}
@@ -161,7 +162,7 @@ class SqlEvents:
 
     def known(self, source: str, ids: Collection[str]) -> dict[str, Event]:
         """Those of these ids that the inbox has, without bodies and headers; one query."""
-        rows = self.session.rows(select(*_BARE).where(_E.source == source, self.session.among(_E.id, ids)))
+        rows = self.session.rows(select(*BARE).where(_E.source == source, self.session.among(_E.id, ids)))
         return {row[2]: bare(row) for row in rows}
 
     def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
@@ -188,7 +189,7 @@ class SqlEvents:
         """The newest that were not accepted since, newest first."""
         query = select(t.rejects).where(t.rejects.c.source == source, t.rejects.c.accepted_at.is_(None))
         rows = self.session.rows(query.order_by(t.rejects.c.seq.desc()).limit(limit))
-        return [_reject(row) for row in rows]
+        return [reject_of(row) for row in rows]
 
     def accept(self, seqs: Collection[int], now: datetime) -> None:
         """These refused requests were verified again, and stored."""
@@ -260,7 +261,7 @@ def _by_size(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def bare(row: Sequence[Any]) -> Event:
-    """Of a row of `_BARE`: without body and headers."""
+    """Of a row of `BARE`: without body and headers."""
     seq, source, event, via, received, kind, subject, occurred, content, vouched, found, problems, *rest = row
     webhook_at, scan_at, duplicates, held = rest[:4]
     return Event(
@@ -306,7 +307,7 @@ def _reject_row(reject: Reject) -> dict[str, Any]:
     }
 
 
-def _reject(row: Row[Any]) -> Reject:
+def reject_of(row: Row[Any]) -> Reject:
     return Reject(
         row.seq,
         row.source,

@@ -9,6 +9,8 @@ from typing import Any
 
 from sqlalchemy import func, literal, or_, select
 
+from scheduler.core.event import Reject
+from scheduler.core.event_queries import EventDetail, EventFilter, EventPage
 from scheduler.core.model import Output, Pause, Run, Skip, WaitsFor
 from scheduler.core.queries import (
     Gauges,
@@ -21,7 +23,7 @@ from scheduler.core.queries import (
     RunFilter,
     Waiting,
 )
-from scheduler.store import history
+from scheduler.store import event_views, history
 from scheduler.store import tables as t
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
 from scheduler.store.pauses import pauses_of
@@ -168,6 +170,18 @@ class SqlQueries:
         columns = (table.id, table.hash, table.created_at, table.author, table.tzdata, table.schedule_code)
         query = select(*columns).order_by(table.id.desc()).limit(limit)
         return [GenerationLine(**row._mapping) for row in self.session.rows(query)]
+
+    def events(self, which: EventFilter, limit: int = 50, cursor: str | None = None) -> EventPage:
+        return event_views.events(self.session, which, limit, cursor)
+
+    def event(self, source: str, event: str) -> EventDetail | None:
+        return event_views.event(self.session, source, event)
+
+    def sources_of(self, event: str, among: Collection[str]) -> list[str]:
+        return event_views.sources_of(self.session, event, among)
+
+    def rejects(self, source: str = "", limit: int = 50) -> list[Reject]:
+        return event_views.rejects(self.session, source, limit)
 
     def dead_letters(self, job: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
         """FAILED runs with a payload that nobody has retried or discarded, newest first, with their payloads."""
