@@ -92,7 +92,7 @@ class SqlScans:
         table = t.scan_reports.c
         query = select(t.scan_reports).order_by(table.seq.desc()).limit(limit)
         rows = self.session.rows(query if job is None else query.where(table.job == job))
-        return [_report(row) for row in rows]
+        return [report_of(row) for row in rows]
 
     def holes(self, source: str | None = None, since: datetime | None = None) -> list[Hole]:
         """Those that end after `since`, oldest first."""
@@ -189,7 +189,7 @@ def _report_row(report: ScanReport) -> dict[str, Any]:
     }
 
 
-def _report(row: Row[Any]) -> ScanReport:
+def report_of(row: Row[Any]) -> ScanReport:
     instant = datetime.fromisoformat
     return ScanReport(
         job=row.job,
