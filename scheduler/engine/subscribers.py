@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ from scheduler.core.document import document_of
 from scheduler.core.errors import InvalidInput
 from scheduler.core.event import Event, NewEvent, Via
 from scheduler.core.job import Job
-from scheduler.core.model import Cause, Json, NewRun
+from scheduler.core.model import Cause, Json, NewRun, Run
 from scheduler.core.offsets import EPOCH
 from scheduler.core.place import NotApplicable, Place
 from scheduler.core.signature import Headers
@@ -119,6 +119,13 @@ def _carrying(run: NewRun, subscriber: Subscriber, told: Told, via: Via) -> NewR
         return run
     rank = (told.rank[0] - EPOCH) // _MICROSECOND
     return replace(run, lock=subject_lock(run.job, told.event.subject), rank=rank)
+
+
+def after_dead(run: Run, events: Sequence[str]) -> Run:
+    """As it is handed to its handler: one that has a place in an order knows the events before it that gave up."""
+    if run.rank is None or not isinstance(run.payload, dict):
+        return run
+    return replace(run, payload={**run.payload, "dead_before": list(events)})
 
 
 def subject_lock(job: str, subject: str) -> str:

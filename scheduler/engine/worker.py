@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -19,8 +19,12 @@ from scheduler.core.requests import Claim
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 from scheduler.engine.settler import Settler
+from scheduler.engine.subscribers import after_dead
 
 log = structlog.get_logger("engine")
+
+DEAD = 100
+"""Dead letters before it that a run is told of."""
 
 
 class Worker:
@@ -147,13 +151,14 @@ class Worker:
 
     # ------------------------------------------------------------ starting
 
-    def _states(self, jobs: set[str]) -> Mapping[str, JobState]:
-        """What the runs are told about their jobs' past; without a database, nothing."""
+    def _past(self, runs: Sequence[Run]) -> tuple[Mapping[str, JobState], Mapping[str, list[str]]]:
+        """What the runs are told about their jobs' past, and of the dead letters before them in their line; without a
+        database, nothing."""
         try:
             with self._store.read() as tx:
-                return tx.jobs.states(jobs)
+                return tx.jobs.states({run.job for run in runs}), tx.runs.dead_before(runs, DEAD)
         except Unavailable:
-            return {}
+            return {}, {}
 
     def _hold(self, run: Run) -> Live:
         job = self._in_force.job(run.job)
@@ -164,26 +169,26 @@ class Worker:
         return live
 
     def _begin_all(self, lives: list[Live]) -> None:
-        states = self._states({live.run.job for live in lives})
+        states, dead = self._past([live.run for live in lives])
         for live in lives:
-            self._begin(live, states.get(live.run.job))
+            self._begin(live, states.get(live.run.job), dead.get(live.run.id, []))
 
-    def _begin(self, live: Live, state: JobState | None) -> None:
+    def _begin(self, live: Live, state: JobState | None, dead: list[str]) -> None:
         run = live.run
         self._bus.publish(
             "run.claimed", run=run.id, job=run.job, attempt=run.attempt, fence=run.fence, cause=str(run.cause)
         )
         outcome: Outcome | None
         try:
-            outcome = self._start(live, state) if self.accepting else GivenBack(started=False)
+            outcome = self._start(live, state, dead) if self.accepting else GivenBack(started=False)
         except Exception as error:
             log.exception("start_failed", job_name=run.job, run_id=run.id)
             outcome = Failed(FailReason.ERROR, f"could not be started: {type(error).__name__}: {error}")
         if outcome is not None:
             self._done(live, outcome)
 
-    def _start(self, live: Live, state: JobState | None) -> Outcome | None:
-        run = live.run
+    def _start(self, live: Live, state: JobState | None, dead: list[str]) -> Outcome | None:
+        run = after_dead(live.run, dead)
         job = self._in_force.job(run.job)
         if job is None:
             return Failed(FailReason.ERROR, "its job was removed", retryable=False)

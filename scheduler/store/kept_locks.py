@@ -1,11 +1,13 @@
-"""Locks that dead letters keep: in an order of their own, what gave up may hold up what comes behind it."""
+"""Dead letters in lines that have an order of their own: what gave up may hold up what comes behind it, and is told to
+what comes after it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import select, update
 
+from scheduler.core.model import Run
 from scheduler.store import tables as t
 from scheduler.store.promote import next_in_line
 from scheduler.store.session import Session
@@ -30,3 +32,30 @@ def kept_by(session: Session, job: str) -> list[str]:
     dead = (t.DEAD_LETTER, t.runs.c.job == job, t.runs.c.rank.is_not(None))
     query = select(t.runs.c.id).join(t.locks, t.locks.c.key == t.runs.c.lock).where(*dead, t.locks.c.run == t.runs.c.id)
     return list(session.rows(query).scalars())
+
+
+def dead_before(session: Session, runs: Sequence[Run], most: int) -> dict[str, list[str]]:
+    """For each of these runs that has a rank: the ids of the events whose runs are dead letters in the same line before
+    it, the oldest first, of each line the newest `most`."""
+    ordered = [run for run in runs if run.rank is not None and run.lock is not None]
+    if not ordered:
+        return {}
+    query = (
+        select(t.runs.c.lock, t.runs.c.rank, t.runs.c.key, t.events.c.id)
+        .join(t.events, t.events.c.seq == t.runs.c.event)
+        .where(
+            t.DEAD_LETTER,
+            session.among(t.runs.c.job, {run.job for run in ordered}),
+            session.among(t.runs.c.lock, {run.lock for run in ordered}),
+        )
+        .order_by(t.runs.c.rank, t.runs.c.key)
+    )
+    dead: dict[str, list[tuple[tuple[int, str], str]]] = {}
+    for lock, rank, key, event in session.rows(query):
+        dead.setdefault(lock, []).append(((rank, key), event))
+    found = {}
+    for run in ordered:
+        before = [event for place, event in dead.get(run.lock or "", ()) if place < (run.rank or 0, run.key)]
+        if before:
+            found[run.id] = before[-most:]
+    return found

@@ -16,6 +16,7 @@ from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.claim import claim as take
 from scheduler.store.insert import insert as add
+from scheduler.store.kept_locks import dead_before
 from scheduler.store.promote import distinct, next_in_line
 from scheduler.store.promote import promote as wake
 from scheduler.store.redefine import redefine as follow
@@ -84,6 +85,9 @@ class SqlRuns:
         if row.lock is not None:
             next_in_line(self.session, [row.lock])
         return True
+
+    def dead_before(self, runs: Sequence[Run], most: int) -> dict[str, list[str]]:
+        return dead_before(self.session, runs, most)
 
     def cancel_requests(self, node: str) -> dict[str, str]:
         query = select(t.runs.c.id, t.runs.c.cancel)

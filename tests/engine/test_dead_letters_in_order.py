@@ -106,3 +106,27 @@ def test_one_that_goes_on_is_held_up_by_nobody(store: SqlStore) -> None:
     rig.finish(failed())
     rig.tick(seconds=1)
     assert running(rig) == ["e2"]
+
+
+def test_who_comes_later_is_told_of_the_dead_before_it(store: SqlStore) -> None:
+    rig = Rig(store, text(GO_ON))
+    three(rig)
+    told(rig, event("e4", subject="a", occurred_at=START + timedelta(minutes=4)))
+    rig.tick()
+    rig.finish(failed())
+    rig.tick(seconds=1)
+    rig.finish(failed())
+    rig.tick(seconds=1)
+    heard = {one.run.payload["event"]["id"]: one.run.payload["dead_before"] for one in rig.executor.started}
+    assert heard == {"e1": [], "e3": [], "e2": ["e1"], "e4": ["e1", "e2"]}
+    first = rig.runs("ticket")[0]
+    rig.desk.discard([first.id], None, author="me")
+    rig.inbox.replay("payments", "e4", author="me")
+    rig.finish()
+    rig.tick(seconds=1)
+    assert rig.executor.started[-1].run.payload["dead_before"] == ["e2"]
+    again = rig.desk.retry(rig.runs("ticket")[1].id, author="me")
+    rig.finish()
+    rig.tick(seconds=1)
+    assert rig.executor.started[-1].run.id == again.id
+    assert rig.executor.started[-1].run.payload["dead_before"] == [], "only what is older than itself"

@@ -69,6 +69,11 @@ class Runs(Protocol):
         the same to the run it names."""
         ...
 
+    def dead_before(self, runs: Sequence[Run], most: int) -> dict[str, list[str]]:
+        """For each of these runs that has a rank: the ids of the events whose runs are dead letters in the same line
+        before it, the oldest first, of each line the newest `most`; those without any are left out."""
+        ...
+
     def cancel_requests(self, node: str) -> dict[str, str]:
         """Runs of the node that should end, and why."""
         ...
