@@ -23,11 +23,14 @@ from scheduler.core.queries import (
     RunFilter,
     Waiting,
 )
-from scheduler.store import event_views, history
+from scheduler.core.scan import Hole, ScanReport
+from scheduler.core.scan_queries import ScanView
+from scheduler.store import event_views, history, scan_views
 from scheduler.store import tables as t
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
 from scheduler.store.pauses import pauses_of
 from scheduler.store.rows import RUN, STATE, attempt_of, run_of, runs_of, skip_of, state_of, with_payloads
+from scheduler.store.scans import SqlScans
 from scheduler.store.session import Session
 
 AHEAD = 1_000
@@ -163,6 +166,22 @@ class SqlQueries:
 
     def nodes(self) -> list[NodeView]:
         return node_views(self.session)
+
+    def scans(self, jobs: Collection[str]) -> list[ScanView]:
+        """Of each of these jobs, in their order."""
+        return scan_views.views(self.session, jobs)
+
+    def scan_reports(self, job: str | None = None, run: str | None = None, limit: int = 20) -> list[ScanReport]:
+        """The newest first, also of jobs that are gone."""
+        return scan_views.reports(self.session, job, run, limit)
+
+    def scan_holes(self, source: str | None = None) -> list[Hole]:
+        """Oldest first."""
+        return SqlScans(self.session).holes(source)
+
+    def webhooks_overdue(self, source: str, since: datetime, until: datetime) -> int:
+        """Events that a scan found, whose webhook has not come and that occurred in `[since, until)`."""
+        return scan_views.webhooks_overdue(self.session, source, since, until)
 
     def generations(self, limit: int = 20) -> list[GenerationLine]:
         """Newest first."""
