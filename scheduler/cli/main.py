@@ -31,6 +31,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "runs": "History, with what was skipped and why",
         "logs": "What a run printed",
         "audit": "Compare what should have happened with what did",
+        "scans": "Where compensation scans stand, what they found",
     },
     "Acting": {
         "run-now": "Run a job now",
@@ -41,6 +42,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "resume": "End a pause",
         "ack": "Say that a miss is known",
         "backfill": "Run instants of the past after all",
+        "scan": "Look now for events whose webhook never came",
     },
     "Configuration": {
         "init": "Write a first jobs.yaml",

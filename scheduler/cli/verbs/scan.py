@@ -1,0 +1,87 @@
+"""`schedctl scan`: one compensation scan, now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scheduler.cli.complete import complete_job
+from scheduler.cli.daemon import part
+from scheduler.cli.follow import wait
+from scheduler.cli.surface import Surface
+from scheduler.cli.text import command_line, counted
+from scheduler.cli.verb import verb
+from scheduler.cli.verbs.scans import rate, tell_holes
+from scheduler.core.errors import Refused
+
+Shown = dict[str, Any]
+
+
+@verb("schedctl scan payments-scan", "schedctl scan payments-scan --dry-run")
+@click.argument("job", shell_complete=complete_job)
+@click.option("--dry-run", is_flag=True, help="Only look what it would find: nothing is stored, no job gets a run.")
+def scan(surface: Surface, job: str, dry_run: bool) -> int:
+    """Scans now and says what it came to: what the provider lists, what of it the inbox has, what was missing.
+
+    Exit 1 if the scan is not complete."""
+    standing = surface.daemon.get("/v1/scans", {"job": job, "limit": 1})["scans"]
+    if not standing:
+        raise Refused(f"{job} is no scan job any more", hint="a job with `compensate` is one: schedctl scans")
+    body: dict[str, Any] = {"cause": "manual", "reason": "schedctl scan"}
+    if dry_run:
+        body |= {"payload": {"dry_run": True}, "reason": "schedctl scan --dry-run"}
+    made = surface.daemon.post(f"/v1/jobs/{part(job)}/runs", body)
+    run = made["run_id"]
+    if made.get("holdup"):
+        surface.say(f"nobody will start it for the time being: {made['holdup']}")
+    try:
+        seen = wait(surface, run, None)
+    except KeyboardInterrupt:
+        surface.say(f"\nthe scan goes on; to end it: {command_line('cancel', run[-8:])}")
+        raise
+    found = surface.daemon.get("/v1/scans", {"job": job, "run": run, "limit": 1})
+    report = next(iter(found["reports"]), None)
+    code = 0 if report is not None and report["complete"] else 1
+    if report is None and seen["status"] == "COMPLETED":
+        code = 0
+    if surface.structured(report if report is not None else seen, [run]):
+        return code
+    if report is None:
+        why = seen["error"] or seen["cancel"] or (seen["result"] or {}).get("why") or seen["status"]
+        surface.say(f"{job}: {why}")
+    else:
+        _tell(surface, report)
+        tell_holes(surface, report["holes"])
+    surface.then(_next(job, run, report, dry_run=dry_run))
+    return code
+
+
+def _tell(surface: Surface, report: Shown) -> None:
+    window = report["window"]
+    would = "would be found" if report["dry_run"] else "found"
+    surface.out(f"window       {surface.when(window['start'])} to {surface.when(window['end'])}")
+    parts = (
+        f"{report['known']} known",
+        f"{report['injected']} {would}",
+        f"{report['too_young']} too young",
+        f"{report['undecodable']} unreadable",
+    )
+    surface.out(f"listed       {report['listed']} = {' + '.join(parts)}")
+    asked = f"{counted(report['pages'], 'page')}, {counted(report['calls'], 'call')}, {report['throttled']} throttled"
+    surface.out(f"asked        {asked}")
+    if report["miss_rate"] is not None:
+        surface.out(f"miss rate    {rate(report)}")
+    if report["unlisted"]:
+        ids = ", ".join(report["unlisted_ids"][:5])
+        surface.out(f"unlisted     {report['unlisted']} came by webhook and are not in the list: {ids}".rstrip(": "))
+    mark = "✓ complete" if report["complete"] else f"✗ not complete: {report['why']}"
+    surface.say(surface.style("COMPLETED" if report["complete"] else "FAILED", mark))
+
+
+def _next(job: str, run: str, report: Shown | None, *, dry_run: bool) -> str:
+    if report is None or not report["complete"]:
+        return command_line("logs", run[-8:])
+    if dry_run:
+        return command_line("scan", job)
+    return "schedctl events --missed" if report["injected"] else command_line("scans", job)
