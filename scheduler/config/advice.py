@@ -12,6 +12,7 @@ from scheduler.config.command_advice import about_command
 from scheduler.config.here import Here
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Problem, in_order
+from scheduler.config.source_advice import about_scan, about_sources
 from scheduler.config.variables import about_variables
 from scheduler.config.written import duration_text
 from scheduler.core.explain import surprises
@@ -28,7 +29,7 @@ def advise(
 
     Programs, folders, users, functions and secrets are looked for on this machine, unless the file is for one
     `elsewhere`; nothing is executed."""
-    found: list[Problem] = []
+    found = list(about_sources(loaded, environ, elsewhere=elsewhere))
     bundle = loaded.bundle
     here = None if elsewhere else Here(bundle.source.folder, environ)
     for job in loaded.configuration.jobs.values():
@@ -55,6 +56,7 @@ def _about(loaded: Loaded, job: Job, now: datetime, here: Here | None) -> Iterat
         yield from about_command(loaded, job)
     yield from about_variables(loaded, job)
     yield from _about_grace(loaded, job, now)
+    yield from about_scan(loaded, job)
     if job.leftovers is Leftovers.KEEP:
         reason = "what a run leaves behind is kept only as long as this daemon lives: it ends when schedulerd does"
         yield Remark(("leftovers",), "kept", reason, "start what must outlive it as a service, or with systemd-run")

@@ -33,6 +33,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         # how it is watched
         "grace-long": "a grace longer than the time between occurrences",
         "grace-short": "a run that may take longer than its grace",
+        # what it scans
+        "beyond-list": "a scan that looks further back than its provider lists",
         # what this machine lacks
         "no-function": "the function of `call` is not found",
         "no-program": "the program of `command` is not found or not executable",

@@ -20,6 +20,7 @@ _SECRET_VARIABLE = re.compile(
     r"(?:TOKEN|SECRET|PASSW(?:OR)?D|PASSPHRASE|(?:API|ACCESS|SECRET|PRIVATE|AUTH)_?KEY)$", re.IGNORECASE
 )
 _SECRET_HEADER = re.compile(r"(?:proxy-)?authorization|cookie", re.IGNORECASE)
+_WITH = ("compensate", "with")
 _KEPT = "is kept in the database and shown by the API"
 _HEADER = "headers: {Authorization: {env: NAME, prefix: 'Bearer '}} is read when the run starts and never kept"
 
@@ -42,6 +43,9 @@ def about_variables(loaded: Loaded, job: Job) -> Iterator[Remark]:
             continue
         if any(path[: len(one)] == one for one in replaced):
             yield from _about_filled(path, text)
+            if path[:2] == _WITH and "${" not in text and (part := _kept_part(path, text)) is not None:
+                hint = "write {env: NAME} or {file: PATH} instead: read when the scan starts, never kept"
+                yield Remark(path, "secret-in-text", f"{part} {_KEPT}", hint)
         elif found := REFERENCE.search(text):
             hint = "write the value out; a secret is {env: NAME} where one may stand"
             yield Remark(path, "not-replaced", f"`{found[0]}` is taken as it is: {REPLACED}", hint)
@@ -58,7 +62,7 @@ def _written(loaded: Loaded, job: Job) -> dict[str, Any]:
 def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Every text inside a value, with its path; not those that name a secret."""
     if isinstance(value, str):
-        if "$" in value or "://" in value or path[:2] == ("http", "headers"):
+        if "$" in value or "://" in value or path[:2] in (("http", "headers"), _WITH):
             yield path, value
     elif isinstance(value, dict):
         if len(path) > 1 and ("env" in value or "file" in value):
@@ -82,6 +86,13 @@ def _about_filled(path: Path, text: str) -> Iterator[Remark]:
         part = _secret_part(text)
         if part is not None:
             yield Remark(path, "secret-in-text", f"{part} {_KEPT}", hint)
+
+
+def _kept_part(path: Path, text: str) -> str | None:
+    """What of an option of a compensator is a secret, in words."""
+    if path[-1] != "url" and "://" in text:
+        return _secret_part(text)
+    return f"`{path[-1]}`" if text and _is_secret_header(str(path[-1])) else None
 
 
 def _secret_part(url: str) -> str | None:

@@ -24,6 +24,16 @@ jobs:
   b: {after: {job: a, on: failed}, http: {url: "http://x/${HOST}", headers: {A: {env: T, prefix: "B "}}, body: "{}"}}
   c: {call: {function: m:f, with: {x: [1, 2.5, null]}}, lock: l, secrets: {S: {file: /s}}, limits: {memory: 1GiB}}
   d: {command: w, schedule: "@daily", blackouts: [{from: 2026-12-24, to: 2026-12-27, reason: r}]}
+  e: {command: v, on_event: {source: pay, types: ["a.*"], where: "b == 'c'", order: subject, on_dead: hold}}
+  f:
+    compensate: {source: pay, compensator: http_list, settle: 1m, margin: 2h, with: {url: "http://x", bearer: {env: T}}}
+sources:
+  pay:
+    signature: {scheme: hmac, header: X, template: "{timestamp}.{body}", timestamp: "header:T", secrets: [{env: S}]}
+    event: {id: id, type: type, occurred_at: at, subject: s}
+    response: {status: 200, body: ok}
+    fetch_current: {url: "http://x/{{ data.id }}", headers: {A: {env: T}}}
+  git: {preset: github, secrets: {file: /s}, rate: 5/s, keep: 50d}
 """
 
 
@@ -86,11 +96,24 @@ KEYS = sorted(
     {"schedule", "timezone", "command", "http", "call", "after", "retries", "blackouts", "env", "secrets"}
     | {"limits", "keep", "log_limit", "tags", "lock", "overlap", "timeout", "grace", "queue", "priority", "workdir"}
     | {"user", "stdin", "description", "enabled", "heartbeat", "severity", "day_match", "catch_up"}
+    | {"on_event", "compensate", "preset", "signature", "url", "trust", "tolerance", "event", "max_body", "response"}
+    | {"paused", "rate", "burst", "fetch_current"}
+)
+SHAPES = st.sampled_from(
+    [
+        {"source": "a", "compensator": "http_list", "with": {"url": 5, "headers": [], "bearer": {"env": None}}},
+        {"scheme": "hmac", "header": None, "secrets": [{}], "algorithm": 1.5},
+        {"id": "a.b", "type": "[", "occurred_at": "header:", "subject": {}},
+        "stripe",
+    ]
 )
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5), st.sampled_from(["jobs", "defaults", "queues"]))
+@given(
+    st.dictionaries(st.sampled_from(KEYS), JSON | SHAPES, max_size=5),
+    st.sampled_from(["jobs", "defaults", "queues", "sources"]),
+)
 def test_any_values(values: dict[str, object], section: str) -> None:
     import yaml
 
