@@ -15,6 +15,7 @@ from scheduler.store import tables as t
 from scheduler.store.rows import generation_of
 from scheduler.store.session import Session
 
+_NEWEST = select(func.max(t.generations.c.id))
 _ADVISORY = 0x67656E  # any number that all releases share
 ALWAYS = (Queue("default", concurrency=64), Queue("scans", concurrency=4))
 """Queues that exist even if nobody names them; a run whose queue is gone is served by `default`."""
@@ -37,7 +38,7 @@ class SqlGenerations:
 
     def newest_id(self) -> int:
         """0 if there is none."""
-        return self.session.rows(select(func.max(t.generations.c.id))).scalar() or 0
+        return self.session.rows(_NEWEST).scalar() or 0
 
     def hold(self) -> int:
         """`newest_id`, and nobody adds a generation until this transaction ends; others may hold it, too."""

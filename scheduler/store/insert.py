@@ -15,6 +15,8 @@ from scheduler.store.kept_locks import let_go
 from scheduler.store.pauses import closed_jobs, pauses_of
 from scheduler.store.session import Session, chunks
 
+_QUEUES = select(t.queues.c.name)
+
 
 def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
     """Inserts them in this order; the ids that are new, with what each waits for. One whose (job, key) exists changes
@@ -23,7 +25,7 @@ def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | Non
     if not runs:
         return {}
     _end_skips(session, {run.job for run in runs if run.scheduled_for is not None})
-    queues = set(session.rows(select(t.queues.c.name)).scalars())
+    queues = set(session.rows(_QUEUES).scalars())
     line = open_locks(session, {run.lock for run in runs if run.lock is not None})
     pauses = _Pauses(session, runs)
     rows = []

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, Text, cast, delete, select, update
+from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, delete, select, update
 
 from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Due
@@ -20,6 +20,7 @@ from scheduler.store.session import Session, chunks
 from scheduler.store.unfinished import unfinished_of
 
 PRESENT = t.jobs.c.removed_at.is_(None)
+_CHANGED_AFTER = select(t.jobs.c.name).where(t.jobs.c.generation > bindparam("generation"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +180,4 @@ class SqlJobs:
 
 def changed_after(session: Session, generation: int) -> list[str]:
     """Jobs whose last change this node has not loaded."""
-    return list(session.rows(select(t.jobs.c.name).where(t.jobs.c.generation > generation)).scalars())
+    return list(session.rows(_CHANGED_AFTER, generation=generation).scalars())

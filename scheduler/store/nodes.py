@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, exists, func, literal, select, update
+from sqlalchemy import bindparam, delete, exists, func, literal, select, update
 
 from scheduler.core.model import Node
 from scheduler.store import tables as t
@@ -15,6 +15,7 @@ from scheduler.store.session import Session
 from scheduler.store.types import UtcInstant
 
 _HOLDING = ("live", "stopping")
+_HELD = select(t.nodes.c.state).where(t.nodes.c.id == bindparam("node")).with_for_update(read=True)
 _BEFORE = {"live": ("live",), "stopping": _HOLDING, "stopped": (*_HOLDING, "stopped")}
 
 
@@ -24,8 +25,7 @@ class SqlNodes:
 
     def hold(self, node: str) -> bool:
         """Locks the node's row until the transaction ends. False: it is not live; it must not plan or claim."""
-        query = select(t.nodes.c.state).where(t.nodes.c.id == node).with_for_update(read=True)
-        return bool(self.session.rows(query).scalar() == "live")
+        return bool(self.session.rows(_HELD, node=node).scalar() == "live")
 
     def register(self, node: Node, now: datetime) -> None:
         self.session.write(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, case, func, literal, null, select, update
@@ -43,6 +44,7 @@ FIRST_ORDERED = (
 has a rank, and age decides. While it waits for its next attempt or for the end of a pause the others wait, too."""
 
 
+@cache
 def distinct(column: KeyedColumnElement[str], where: ColumnElement[bool]) -> Select[tuple[str]]:
     """The different values of an indexed column, one seek each however many rows share a value."""
     first = select(func.min(column).label("value")).where(where).cte(f"each_{column.name}", recursive=True)

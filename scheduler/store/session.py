@@ -30,8 +30,10 @@ class Session:
     connection: Connection
     kind: str
 
-    def rows(self, statement: Select[*tuple[Any, ...]]) -> Result[*tuple[Any, ...]]:
-        return self.connection.execute(statement)
+    def rows(self, statement: Select[*tuple[Any, ...]], **values: Any) -> Result[*tuple[Any, ...]]:
+        """`values` are those of the statement's parameters: what is asked all the time is built once, with parameters,
+        because to build it takes longer than to execute it."""
+        return self.connection.execute(statement, values or None)
 
     def write(self, statement: Executable, rows: Sequence[dict[str, Any]] | dict[str, Any] | None = None) -> int:
         """The number of rows changed; a list of rows is one batch (an empty one does nothing)."""
