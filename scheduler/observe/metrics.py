@@ -29,6 +29,7 @@ from scheduler.observe.daemon_families import (
     daemon_families,
 )
 from scheduler.observe.job_families import DURATION_BOUNDS, JobFamilies
+from scheduler.observe.scan_families import ScanLook, heard, look, scan_families
 from scheduler.observe.tally import Tally
 
 EVERY = 5.0
@@ -72,6 +73,7 @@ class Metrics:
         self._jobs = JobFamilies(self._tally, per_job_histogram)
         self._lock = threading.Lock()
         self._gauges: Gauges | None = None
+        self._scans = ScanLook()
         self._read_at = -math.inf
         self._whole_at = -math.inf
         self._touched: set[str] | None = None
@@ -95,6 +97,7 @@ class Metrics:
         try:
             with readable.queries() as queries:
                 gauges = queries.gauges(now, touched)
+                scans = look(queries, self._configuration(), now)
         except BaseException:
             self._database_up = False
             self._touched = None
@@ -106,6 +109,7 @@ class Metrics:
         with self._lock:
             self._jobs.update(gauges, monotonic, now)
             self._gauges, self._now, self._read_at, self._database_up = gauges, now, monotonic, True
+            self._scans = scans
         return True
 
     def render(self) -> bytes:
@@ -121,6 +125,7 @@ class Metrics:
             if gauges is not None:
                 jobs = configuration.jobs if configuration is not None else {}
                 yield from self._jobs.families(gauges, jobs, vouch=not blind, monotonic=self._monotonic())
+                yield from scan_families(self._scans, self._tally, gauges, now, vouch=not blind)
         yield from daemon_families(self._surroundings, self._tally, gauges, configuration, now, up=self._database_up)
 
     def served(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -207,6 +212,7 @@ _LISTENERS: dict[str, Callable[[Tally, Mapping[str, object]], None]] = {
     "config.rejected": _rejected,
     "audit.finished": _audited,
     "clock.stepped": _stepped,
+    "scan.read": heard,
     "supervisor.gone": lambda tally, fields: tally.add("supervisor_losses"),
     "node.dead": lambda tally, fields: tally.add("node_deaths"),
 }
