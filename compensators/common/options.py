@@ -8,9 +8,10 @@ import inspect
 import itertools
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Literal, Union
 
 from scheduler.core.durations import parse_duration
@@ -32,6 +33,7 @@ class Option:
     doc: str
 
 
+@lru_cache(maxsize=256)
 def options_of(kind: type[Any]) -> tuple[Option, ...]:
     """In the order of the fields; InvalidInput for a field of a type that cannot be written in jobs.yaml."""
     hints = typing.get_type_hints(kind)
@@ -64,7 +66,7 @@ def options_of(kind: type[Any]) -> tuple[Option, ...]:
 def read(kind: type[Any], written: Mapping[str, Any], event: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of the dataclass. `event`: the source's event fields. InvalidInput that names the option for one
     that there is not, one that is missing, and one whose value is of another type."""
-    known = {one.name: one for one in options_of(kind)}
+    known = {one.name: one for one in options_of(typing.cast(Hashable, kind))}
     for name in written:
         if name not in known:
             hint = f"write {', '.join(known)}" if known else "remove it"
