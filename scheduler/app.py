@@ -43,7 +43,7 @@ from scheduler.engine.worker import Worker
 from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
-from scheduler.executors.registry import create_executors
+from scheduler.executors.registry import create_executors, informed
 from scheduler.files import JobsFile
 from scheduler.installation import folders
 from scheduler.membership import Members, Membership
@@ -105,9 +105,8 @@ class App:
             lambda now: self.reloader.follow(now),
             lambda: self.daemon.poke("worker"),
         )
-        self.executors = create_executors(
-            Context(self.owner, self.records, os.environ, settings.slots, str(self.file.folder), self._scanner)
-        )
+        context = Context(self.owner, self.records, os.environ, settings.slots, str(self.file.folder), self._scanner)
+        self.executors = informed(create_executors(context), context)
         preparation = Preparation(self.records, os.environ)
         turns = Turns(clock, lambda: self._loops["planner"].obstacle)
         self.reloader = Reloader(

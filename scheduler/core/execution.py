@@ -12,7 +12,7 @@ from scheduler.core.job import Job
 from scheduler.core.model import Output, Run
 from scheduler.core.outcome import Outcome
 from scheduler.core.requests import Report
-from scheduler.core.source import Source
+from scheduler.core.source import FetchCurrent, Source
 
 
 class Clock(Protocol):
@@ -38,6 +38,8 @@ class Launch:
     attempt: int
     environment: Mapping[str, str]
     secrets: Mapping[str, str] = field(default_factory=dict)
+    fetch: FetchCurrent | None = None
+    """What is asked first: the answer is `current` in the payload."""
 
 
 class Executor(Protocol):

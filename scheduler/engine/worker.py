@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -16,6 +17,7 @@ from scheduler.core.model import Cause, FailReason, JobState, Run
 from scheduler.core.outcome import Failed, GivenBack, Outcome, Span
 from scheduler.core.ports import Store
 from scheduler.core.requests import Claim
+from scheduler.core.source import FetchCurrent
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 from scheduler.engine.settler import Settler
@@ -198,6 +200,7 @@ class Worker:
         launch = self._prepare(run, job, state)
         if not isinstance(launch, Launch):
             return launch
+        launch = replace(launch, fetch=self._fetch(run, job))
         live.executor.start(launch, lambda outcome: self._done(live, outcome))
         if live.why is not None:
             live.executor.end(run.id, live.why)  # Asked for while it was not there to be ended.
@@ -206,6 +209,13 @@ class Worker:
             delay = (self._clock.now() - run.scheduled_for).total_seconds()
         self._bus.publish("run.started", run=run.id, job=run.job, attempt=run.attempt, delay=delay)
         return None
+
+    def _fetch(self, run: Run, job: Job) -> FetchCurrent | None:
+        """What is asked first for a run that is about an event."""
+        if run.event is None or job.on_event is None:
+            return None
+        source = self._in_force.current.configuration.sources.get(job.on_event.source)
+        return None if source is None else source.fetch_current
 
     def _done(self, live: Live, outcome: Outcome) -> None:
         if self._held.end(live, outcome, _at_work(live, outcome, self._clock.boottime())):

@@ -40,10 +40,7 @@ class HttpExecutor:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        # How to get out of this network and whom to trust there are the machine's matter, not the job's.
-        outward = {name: value for name, value in context.environ.items() if _HANDED_ON.fullmatch(name)}
-        environment = base_environment(None, "UTC") | outward
-        self._pool = Pool(self.kind, context.children, environment, per_worker=PER_WORKER, most=context.slots)
+        self._pool = request_pool(context)
 
     def start(self, launch: Launch, done: Callable[[Outcome], None]) -> None:
         records = self._context.records
@@ -89,16 +86,35 @@ class HttpExecutor:
     def _headers(self, launch: Launch) -> tuple[dict[str, str], dict[str, Secret]]:
         """All headers, and where those among them came from that are secret (by `headers.NAME`)."""
         given: Mapping[str, Any] = launch.job.action.options.get("headers") or {}
-        taken = {name.lower() for name in given}
-        headers = {name: own for name, own in _own_headers(launch.environment).items() if name.lower() not in taken}
-        secrets: dict[str, Secret] = {}
-        for name, value in given.items():
-            if isinstance(value, Mapping):
-                place = f"headers.{name}"
-                secrets[place] = Secret(**value)
-                value = read_secret(place, secrets[place], self._context.environ)
-            headers[name] = _checked(name, str(value))
-        return headers, secrets
+        named = {name: Secret(**value) if isinstance(value, Mapping) else str(value) for name, value in given.items()}
+        taken = {name.lower() for name in named}
+        own = {name: value for name, value in _own_headers(launch.environment).items() if name.lower() not in taken}
+        headers, secrets = headers_of(named, self._context.environ)
+        return own | headers, secrets
+
+
+def request_pool(context: Context) -> Pool:
+    """Workers that send requests."""
+    # How to get out of this network and whom to trust there are the machine's matter, not the job's.
+    outward = {name: value for name, value in context.environ.items() if _HANDED_ON.fullmatch(name)}
+    environment = base_environment(None, "UTC") | outward
+    return Pool(HttpExecutor.kind, context.children, environment, per_worker=PER_WORKER, most=context.slots)
+
+
+def headers_of(
+    given: Mapping[str, str | Secret], environ: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, Secret]]:
+    """Headers as they are sent, and where those among them came from that are secret (by `headers.NAME`). InvalidInput
+    for a secret that is not there and for what cannot be sent."""
+    headers: dict[str, str] = {}
+    secrets: dict[str, Secret] = {}
+    for name, value in given.items():
+        if isinstance(value, Secret):
+            place = f"headers.{name}"
+            secrets[place] = value
+            value = read_secret(place, value, environ)
+        headers[name] = _checked(name, value)
+    return headers, secrets
 
 
 def _own_headers(environment: Mapping[str, str]) -> dict[str, str]:
@@ -134,6 +150,7 @@ def _message(launch: Launch, headers: Mapping[str, str], output: str) -> Message
         "run": run.id,
         "method": method,
         "url": options["url"],
+        "fill": None,
         "headers": list(headers.items()),
         "template": template,
         "names": None if template is None else _names(launch),

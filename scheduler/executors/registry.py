@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Protocol
 
 from scheduler import executors
 from scheduler.core.execution import Executor, Launch
 from scheduler.core.outcome import Outcome
 from scheduler.executors.context import Context
+from scheduler.executors.current import Fetcher, Informed
 
 
 class ActionExecutor(Executor, Protocol):
@@ -39,7 +40,7 @@ def discover() -> dict[str, type[ActionExecutor]]:
     """Executor classes by their kind, one module of this package each."""
     found: dict[str, type[ActionExecutor]] = {}
     for module in sorted(pkgutil.iter_modules(executors.__path__), key=lambda one: one.name):
-        if module.ispkg or module.name in ("registry", "context"):
+        if module.ispkg or module.name in ("registry", "context", "current"):
             continue
         name = f"{executors.__name__}.{module.name}"
         for one in vars(importlib.import_module(name)).values():
@@ -55,3 +56,9 @@ def create_executors(context: Context) -> dict[str, ActionExecutor]:
     context.records.when_forgotten(context.children.settled)
     context.records.leave_to_workers(frozenset(kind for kind, one in kinds.items() if one.own_files))
     return {kind: make(context) for kind, make in kinds.items()}
+
+
+def informed(executors: Mapping[str, ActionExecutor], context: Context) -> dict[str, ActionExecutor]:
+    """The same; each asks first what a run is to know of the present state."""
+    fetcher = Fetcher(context)
+    return {kind: Informed(executor, fetcher, context.records) for kind, executor in executors.items()}

@@ -165,6 +165,10 @@ class AttemptRecords:
         """In another thread: `note` as the last line of its output, `record.finish`, `then` with the result."""
         self._finishing.submit(_finish, record, then, note)
 
+    def later(self, call: Callable[[], None]) -> None:
+        """In another thread, one of those that may wait for a disk."""
+        self._finishing.submit(call)
+
     def leave_to_workers(self, kinds: Collection[str]) -> None:
         """Attempts of these kinds of actions get their files from the worker that carries them out, as far as they need
         any: a worker waits for the disk alone."""

@@ -73,6 +73,12 @@ class Workspace:
         """A descriptor that appends to the output; the caller closes it."""
         return os.open(self.output, _APPEND, 0o600)
 
+    def put_payload(self, payload: Json) -> None:
+        """Another payload, before the attempt begins; OSError when the disk does not take it."""
+        descriptor = os.open(self.payload, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(to_json(payload))
+
     def note(self, text: str) -> None:
         """Append a line of our own to the output. Where nothing can be written any more, nothing is."""
         try:

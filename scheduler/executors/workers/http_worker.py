@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 
 from scheduler.executors.attempts.values import RESULT_LIMIT, parse
-from scheduler.executors.workers.body import BadTemplate, content_type, render
+from scheduler.executors.workers.body import BadTemplate, content_type, filled_address, render
 from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
 from scheduler.trust import trusted
 
@@ -112,10 +112,13 @@ async def _prepared(client: httpx.AsyncClient, order: Message) -> httpx.Request:
         body = order["payload"].encode("utf-8")
     if body is not None:
         headers.setdefault("content-type", content_type(body))
+    url = order["url"]
+    if order["fill"] is not None:
+        url = await asyncio.to_thread(filled_address, url, order["fill"])
     timeout = order["timeout"]
     return client.build_request(
         order["method"],
-        order["url"],
+        url,
         headers=headers,
         content=body,
         timeout=httpx.Timeout(timeout, connect=min(timeout, CONNECT_WITHIN), pool=None),
@@ -173,12 +176,14 @@ async def _answer(response: httpx.Response, log: _Log) -> Message:
             break
     log.finish_body(whole)
     is_json = "json" in response.headers.get("content-type", "").partition(";")[0].lower()
+    fits = whole and len(kept) <= RESULT_LIMIT
     return {
         "status": response.status_code,
         "reason": response.reason_phrase,
         "retry_after": response.headers.get("retry-after"),
         "date": response.headers.get("date"),
-        "result": _json(bytes(kept)) if whole and is_json and len(kept) <= RESULT_LIMIT else None,
+        "json": fits and is_json,
+        "result": _json(bytes(kept)) if fits and is_json else None,
         "first": kept[:_SHOWN].decode("utf-8", "replace").strip().partition("\n")[0],
     }
 
