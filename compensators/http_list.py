@@ -262,8 +262,10 @@ class _Place:
 
 
 def _number(item: Item) -> int:
-    text = item.id if isinstance(item, ListedEvent) else item.raw
-    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16], "big")
+    """What is no event does not count: it may be another one each time."""
+    if not isinstance(item, ListedEvent):
+        return 0
+    return int.from_bytes(hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()[:16], "big")
 
 
 def _nested(asked: Mapping[str, Json]) -> Json:

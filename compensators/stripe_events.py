@@ -65,7 +65,7 @@ class StripeEvents:
                 after = {} if cursor is None else {"starting_after": str(cursor)}
                 reply = self._ask(client, {"limit": str(_SIZE), **bounds, **after}, goes_on=cursor is not None)
                 raw = reply.document["data"]
-                following = raw[-1]["id"] if raw and reply.document.get("has_more") else None
+                following = _last_id(raw) if reply.document.get("has_more") else None
                 items: tuple[Item, ...] = tuple(_READER.read(one) for one in raw)
                 calls, throttled = client.counts()
                 yield Page(within(window, items), following, reply.now, calls, throttled)
@@ -78,7 +78,7 @@ class StripeEvents:
     def _ask(self, client: Client, asked: Mapping[str, str], *, goes_on: bool = False) -> Reply:
         types = [("types[]", one) for one in self.types]
         reply = client.get(f"{self.base_url.rstrip('/')}/v1/events", [*asked.items(), *types], goes_on=goes_on)
-        if not _is_list(reply.document):
+        if not isinstance(reply.document, dict) or not isinstance(reply.document.get("data"), list):
             raise ListingFailed("GET /v1/events answered something that is no list of events; is base_url right?")
         return reply
 
@@ -94,6 +94,8 @@ class StripeEvents:
 _READER = Reader.of(EventFields(id="id", type="type", occurred_at="created", subject="data.object.id"))
 
 
-def _is_list(document: Json) -> bool:
-    data = document.get("data") if isinstance(document, dict) else None
-    return isinstance(data, list) and all(isinstance(one, dict) and "id" in one for one in data)
+def _last_id(raw: list[Json]) -> str:
+    for one in reversed(raw):
+        if isinstance(one, dict) and isinstance(one.get("id"), str):
+            return str(one["id"])
+    raise ListingFailed("GET /v1/events says that it has more, and gave nothing to go on from")

@@ -1,0 +1,197 @@
+"""A small provider of events over HTTP, as hostile as its faults say: `python -m scheduler.testing.provider --help`.
+
+It lists in five ways (see `lists`), signs and sends webhooks, and knows the truth: `facts.all()` against what arrived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from scheduler.core.durations import parse_duration
+from scheduler.testing.dialects import DIALECTS, SECRET
+from scheduler.testing.facts import Facts
+from scheduler.testing.faults import CALM, HOSTILE, Faults, Luck
+from scheduler.testing.lists import Lists
+from scheduler.testing.sender import Sender, plan
+
+KEY = "key_not_a_secret_of_anybody"
+
+
+def wall_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+class Provider:
+    """Listens on 127.0.0.1 from `start` to `close` (or inside `with`). `dialect` is the form of its webhooks:
+    `plain stripe github shopify`; its lists are there in every form."""
+
+    def __init__(
+        self,
+        faults: Faults = CALM,
+        *,
+        seed: int = 1,
+        dialect: str = "plain",
+        key: str = KEY,
+        secret: str = SECRET,
+        clock: Callable[[], datetime] = wall_clock,
+        port: int = 0,
+    ) -> None:
+        self.faults = faults
+        self.luck = Luck(seed)
+        self.dialect = DIALECTS[dialect]
+        self.key = key
+        self.secret = secret
+        self.facts = Facts(faults, self.luck, clock)
+        self.lists = Lists(self.facts, faults, self.luck, key)
+        self._server = _Listening(("127.0.0.1", port), _handler(self.lists))
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def start(self) -> Provider:
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def __enter__(self) -> Provider:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def use(self, faults: Faults) -> None:
+        """Other faults from now on, for the lists; what happened stays."""
+        self.lists.faults = faults
+
+    def sender(self, url: str) -> Sender:
+        """Of this provider's webhooks, to this address."""
+        return Sender(url, self.dialect, self.secret)
+
+    def send_all(self, url: str) -> Sender:
+        """Everything that happened until now and is to be sent, in the order of its time, without waiting for it."""
+        sender = self.sender(url)
+        for one in plan(self.facts.all(), self.faults, self.luck):
+            sender.send(one.fact, now=self.facts.now())
+        sender.close()
+        return sender
+
+    def live(self, url: str, *, rate: float, until: Callable[[], bool]) -> Sender:
+        """`rate` events a second happen and are sent, until `until` says so. What is delayed comes when it is due, or
+        not any more. Blocks."""
+        sender = self.sender(url)
+        waiting = plan([], self.faults, self.luck)
+        began, made = time.monotonic(), 0
+        while not until():
+            while made < (time.monotonic() - began) * rate:
+                fact = self.facts.add(self.facts.now())
+                waiting = sorted([*waiting, *plan([fact], self.faults, self.luck)])
+                made += 1
+            while waiting and waiting[0].due <= self.facts.now():
+                sender.send(waiting.pop(0).fact, now=self.facts.now())
+            time.sleep(0.5 / rate)
+        sender.close()
+        return sender
+
+
+class _Listening(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who asks may go away."""
+
+
+def _handler(lists: Lists) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:  # named so by its base class
+            parts = urlsplit(self.path)
+            query = dict(parse_qsl(parts.query, keep_blank_values=True))
+            self._answer(parts.path, query)
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+            self._answer(urlsplit(self.path).path, {name: str(value) for name, value in _flat(body)})
+
+        def _answer(self, path: str, query: dict[str, str]) -> None:
+            reply = lists.answer(path, query, {name.lower(): value for name, value in self.headers.items()})
+            if reply.status == 0:
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
+            data = json.dumps(reply.document).encode()
+            self.send_response_only(reply.status)
+            for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """`lists.log` has what was asked."""
+
+    return Handler
+
+
+def _flat(document: Any) -> list[tuple[str, Any]]:
+    """The leaves of nested objects by their own names."""
+    found: list[tuple[str, Any]] = []
+    for name, value in document.items():
+        found += _flat(value) if isinstance(value, dict) else [(name, value)]
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Lets events happen and sends them for a while, serves the lists until it is interrupted, and prints the truth."""
+    names = {one.name: one for one in dataclasses.fields(Faults)}
+    parser = argparse.ArgumentParser(prog="python -m scheduler.testing.provider", description=main.__doc__)
+    parser.add_argument("--webhook", metavar="URL", required=True, help="where webhooks go")
+    parser.add_argument("--dialect", choices=sorted(DIALECTS), default="plain", help="form of the webhooks (plain)")
+    parser.add_argument("--secret", default=SECRET, help="signs the webhooks (%(default)s)")
+    parser.add_argument("--key", default=KEY, help="what the lists ask for (%(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="of the lists (a free one)")
+    parser.add_argument("--rate", type=float, default=20.0, help="events a second (20)")
+    parser.add_argument("--for", dest="length", type=parse_duration, default=timedelta(minutes=1), help="as 90s (1m)")
+    parser.add_argument("--seed", type=int, default=1)
+    for name in names:
+        default = getattr(HOSTILE, name)
+        kind = parse_duration if isinstance(default, timedelta) or name == "keeps" else type(default)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=f"a fault ({default})")
+    given = parser.parse_args(arguments)
+    faults = Faults(**{name: getattr(given, name) for name in names})
+    made = Provider(faults, seed=given.seed, dialect=given.dialect, key=given.key, secret=given.secret, port=given.port)
+    with made as provider:
+        print(f"lists at {provider.url}, webhooks to {given.webhook}", flush=True)
+        end = time.monotonic() + given.length.total_seconds()
+        sender = provider.live(given.webhook, rate=given.rate, until=lambda: time.monotonic() > end)
+        facts = provider.facts.all()
+        answers = ", ".join(f"{count} × {status or 'none'}" for status, count in sorted(sender.statuses.items()))
+        print(f"{len(facts)} events; webhooks for {len(sender.accepted)} were accepted; answers: {answers}", flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Our compensators over the hostile provider, each in the form of list that it is for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import compensators.common.client as client_module
+from compensators import registry
+from scheduler.core.compensator import Compensator
+from scheduler.testing import dialects
+from scheduler.testing.compensators import World
+from scheduler.testing.facts import Fact, Facts
+from scheduler.testing.faults import CALM, Faults, Luck
+from scheduler.testing.provider import KEY, Provider
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+COUNT = 120
+PLAIN = {"id": "event_id", "type": "event", "occurred_at": "occurred_at", "subject": "order_no"}
+SHOPIFY = {"id": dialects.SHOPIFY_ID, "type": "", "occurred_at": "updated_at", "subject": ""}
+
+Options = Callable[[str], dict[str, Any]]
+
+
+def http(**more: Any) -> Options:
+    return lambda url: {
+        "url": f"{url}/events",
+        "items": "data",
+        "bearer": KEY,
+        "size": 25,
+        "from_param": "from",
+        "until_param": "until",
+        **more,
+    }
+
+
+FORMS: Mapping[str, tuple[str, str, Mapping[str, str], Options]] = {
+    "cursor": ("http_list", "plain", PLAIN, http(cursor="next", order="newest_first")),
+    "cursor, oldest first": (
+        "http_list",
+        "plain",
+        PLAIN,
+        http(cursor="next", order="oldest_first", params={"order": "oldest_first"}),
+    ),
+    "link": ("http_list", "plain", PLAIN, http(paging="link", times="seconds")),
+    "page": ("http_list", "plain", PLAIN, http(paging="page")),
+    "offset": ("http_list", "plain", PLAIN, http(paging="offset", times="milliseconds", until_param="")),
+    "posted": (
+        "http_list",
+        "plain",
+        PLAIN,
+        http(method="POST", cursor="next", from_param="query.filter.from", until_param="query.filter.until"),
+    ),
+    "no filter": (
+        "http_list",
+        "plain",
+        PLAIN,
+        http(cursor="next", order="newest_first", from_param="", until_param=""),
+    ),
+    "delta": (
+        "http_list",
+        "plain",
+        PLAIN,
+        lambda url: {"url": f"{url}/delta", "items": "value", "bearer": KEY, "cursor": "nextLink", "size": 25},
+    ),
+    "stripe": ("stripe_events", "stripe", {}, lambda url: {"api_key": KEY, "base_url": url}),
+    "github": (
+        "github_deliveries",
+        "github",
+        {},
+        lambda url: {"token": KEY, "hook": dialects.HOOK, "repository": "example/repository", "base_url": url},
+    ),
+    "shopify": (
+        "shopify_updated",
+        "shopify",
+        SHOPIFY,
+        lambda url: {"token": KEY, "shop": "example.myshopify.com", "base_url": url},
+    ),
+}
+
+
+class ProviderWorld(World):
+    def __init__(self, provider: Provider, form: str) -> None:
+        self.provider = provider
+        self.kind, self.dialect, self.event, self.options = FORMS[form]
+        self.form = form
+
+    def compensator(self) -> Compensator:
+        return registry.build(self.kind, self.options(self.provider.url), self.event)
+
+    def events(self) -> Mapping[str, datetime]:
+        return {self.id_of(one): one.at for one in self.provider.facts.all()}
+
+    def id_of(self, fact: Fact) -> str:
+        body = dialects.shopify(fact)
+        return f"{body['admin_graphql_api_id']}@{body['updated_at']}" if self.dialect == "shopify" else fact.id
+
+    def secrets(self) -> Iterable[str]:
+        return (KEY,)
+
+    def webhook(self, event: str) -> Any:
+        fact = next(one for one in self.provider.facts.all() if self.id_of(one) == event)
+        return dialects.DIALECTS[self.dialect].body(fact)
+
+    def go_away(self) -> None:
+        self.provider.lists.away = True
+
+    def refuse(self) -> None:
+        self.provider.lists.key = "another"
+
+    def throttle(self) -> None:
+        self.provider.use(Faults(throttle=1.0))
+
+    def forget_cursors(self) -> None:
+        if self.form in ("page", "offset"):
+            super().forget_cursors()
+        self.provider.lists.forget_cursors()
+
+    def poison(self) -> None:
+        if self.form in ("github", "delta"):
+            super().poison()
+        self.provider.use(dataclasses.replace(self.provider.faults, poison=1.0))
+
+    def distrust(self) -> None:
+        if self.form == "github":
+            self.provider.lists.hook_active = False
+        elif self.form == "shopify":
+            self.provider.lists.scopes = ("read_products",)
+        else:
+            super().distrust()
+
+
+def provider_of(form: str, faults: Faults = CALM, *, now: datetime = NOON) -> Provider:
+    """With six hours of events until an hour ago; its clock stands still."""
+    made = Provider(faults, dialect=FORMS[form][1], clock=lambda: now)
+    made.lists.most = 25
+    made.facts.spread(COUNT, now - timedelta(hours=7), now - timedelta(hours=1))
+    return made
+
+
+class RowsWorld(World):
+    """Rows of one's own database that wait."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "shop.db"
+        self.facts = Facts(CALM, Luck(1), lambda: NOON)
+        self.facts.spread(60, NOON - timedelta(hours=7), NOON - timedelta(hours=1))
+        with sqlite3.connect(self.path) as connection:
+            connection.execute("CREATE TABLE waiting (id TEXT, created TEXT, number INTEGER, hook TEXT)")
+            for one in self.facts.all():
+                row = (one.id, one.at.strftime("%Y-%m-%d %H:%M:%S"), one.number, json.dumps(dialects.plain(one)))
+                connection.execute("INSERT INTO waiting VALUES (?, ?, ?, ?)", row)
+        connection.close()
+        self.query = (
+            "SELECT id, created AS occurred_at, 'payment' AS type, hook AS body FROM waiting "
+            "WHERE created BETWEEN :start AND :end ORDER BY created, id"
+        )
+
+    def compensator(self) -> Compensator:
+        return registry.build("sql_query", {"database": f"sqlite:///{self.path}", "query": self.query, "size": 7}, {})
+
+    def events(self) -> Mapping[str, datetime]:
+        return {one.id: one.at for one in self.facts.all()}
+
+    def webhook(self, event: str) -> Any:
+        fact = self.facts.known(event)
+        assert fact is not None
+        return dialects.plain(fact)
+
+    def go_away(self) -> None:
+        self.path.unlink()
+
+    def poison(self) -> None:
+        with sqlite3.connect(self.path) as connection:
+            connection.execute("INSERT INTO waiting SELECT NULL, created, 0, '{}' FROM waiting WHERE number = 30")
+            connection.execute("INSERT INTO waiting SELECT 'x', created, 0, 'no JSON' FROM waiting WHERE number = 31")
+        connection.close()
+
+
+def quick(monkeypatch: Any) -> list[float]:
+    """Waits of clients take no time; what they were."""
+    waits: list[float] = []
+    make = client_module.Client.__init__
+
+    def init(self: Any, *arguments: Any, **more: Any) -> None:
+        make(self, *arguments, **{**more, "sleep": waits.append})
+
+    monkeypatch.setattr(client_module.Client, "__init__", init)
+    return waits
