@@ -12,7 +12,8 @@ from scheduler.core.event import Reject
 from scheduler.core.event_queries import EventDetail, EventFilter, EventPage, EventRun
 from scheduler.core.model import Status
 from scheduler.store import tables as t
-from scheduler.store.events import BARE, SqlEvents, bare, reject_of
+from scheduler.store.event_rows import BARE, bare, reject_of
+from scheduler.store.events import SqlEvents
 from scheduler.store.session import Session
 
 _CURSOR = re.compile(r"\d{1,18}", re.ASCII)

@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Row, delete, exists, func, not_, or_, select, text, update
+from sqlalchemy import ColumnElement, Row, Select, Text, delete, exists, func, literal, not_, or_, select, text, update
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.sql.expression import TableValuedAlias
 
 from scheduler.core.event import Event, NewEvent, Reject, Via
-from scheduler.core.signature import Refusal
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
+from scheduler.store.event_rows import BARE, bare, event_row, pairs, reject_of, reject_row
 from scheduler.store.session import Session, chunks
 
 BYTES = 8 << 20
 """Of bodies in one statement, unless a single one is larger."""
+STRETCH = 100_000
+"""Events that one statement compares with what was listed, unless more occurred in one microsecond."""
 
 Key = tuple[str, str]
 """(source, id)"""
 
 _E = t.events.c
-_SCAN_AT = select(func.min(t.listings.c.at)).where(t.listings.c.event == _E.seq).scalar_subquery()
-BARE = (
-    _E.seq,
-    _E.source,
-    _E.id,
-    _E.via,
-    _E.received_at,
-    _E.type,
-    _E.subject,
-    _E.occurred_at,
-    _E.content_type,
-    _E.vouched_by,
-    _E.found_by,
-    _E.problems,
-    _E.webhook_at,
-    _SCAN_AT.label("scan_at"),
-    _E.duplicates,
-    _E.held,
-)
-_WHOLE = select(*BARE, t.event_bodies.c.headers, t.event_bodies.c.body).join(
-    t.event_bodies, t.event_bodies.c.event == _E.seq
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +45,9 @@ class SqlEvents:
         numbers = dict(zip(told, self._numbers(len(told)), strict=True))
         # in the order of keys wherever somebody else may be inserting the same ones
         keys = list(told) if self.session.kind == "sqlite" else sorted(told)
-        inserted = insert_all(self.session, t.events, [_row(numbers[key], told[key]) for key in keys], new_only=True)
+        inserted = insert_all(
+            self.session, t.events, [event_row(numbers[key], told[key]) for key in keys], new_only=True
+        )
         new = numbers if inserted == len(numbers) else self._these(numbers)
         self._add_bodies([(seq, told[key][0]) for key, seq in new.items()])
         found = {key: (seq, True) for key, seq in new.items()}
@@ -122,25 +107,25 @@ class SqlEvents:
 
     def newest(self, source: str, subjects: Collection[str]) -> dict[str, tuple[datetime, str]]:
         """Per subject, of the stored events that say when they occurred: the greatest (occurred_at, id); one query."""
-        here = (_E.source == source, t.HAS_TIME)
-        others = t.events.alias()
-        later = select(others.c.seq).where(others.c.source == source, others.c.occurred_at.is_not(None))
-        greatest = (
-            later.where(others.c.subject == _E.subject)
-            .order_by(others.c.occurred_at.desc(), others.c.id.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        query = select(_E.subject, _E.occurred_at, _E.id).where(
-            *here, self.session.among(_E.subject, set(subjects)), _E.seq == greatest
-        )
-        return {row.subject: (row.occurred_at, row.id) for row in self.session.rows(query)}
+        each = self._each(subjects)
+        of_subject = (_E.source == source, _E.subject == each.c.value, t.HAS_TIME)
+        instant = select(func.max(_E.occurred_at)).where(*of_subject).correlate(each).scalar_subquery()
+        newest = select(_E.id).where(*of_subject).order_by(_E.occurred_at.desc(), _E.id.desc()).limit(1)
+        rows = self.session.rows(select(each.c.value, instant, newest.correlate(each).scalar_subquery()))
+        return {subject: (at, event) for subject, at, event in rows if event is not None}
+
+    def _each(self, texts: Collection[str]) -> TableValuedAlias:
+        """These texts as a table of one column."""
+        wanted = sorted(set(texts))
+        if self.session.kind == "sqlite":
+            return func.json_each(json.dumps(wanted)).table_valued("value")
+        return func.unnest(literal(wanted, postgresql.ARRAY(Text))).table_valued("value").render_derived()
 
     def held(self, sources: Collection[str], limit: int) -> list[Event]:
         """Events of these sources that are held, with bodies, oldest first by `seq`; a look costs nothing while there
         are none."""
-        query = _WHOLE.where(t.IS_HELD, self.session.among(_E.source, sources)).order_by(_E.seq).limit(limit)
-        return [_whole(row) for row in self.session.rows(query)]
+        query = select(*BARE).where(t.IS_HELD, self.session.among(_E.source, sources)).order_by(_E.seq).limit(limit)
+        return self._with_bodies(query)
 
     def release(self, seqs: Collection[int]) -> set[int]:
         """These are held no longer; those of them that were until now."""
@@ -152,13 +137,25 @@ class SqlEvents:
 
     def get(self, source: str, event: str) -> Event | None:
         """With its body."""
-        row = self.session.rows(_WHOLE.where(_E.source == source, _E.id == event)).first()
-        return None if row is None else _whole(row)
+        found = self._with_bodies(select(*BARE).where(_E.source == source, _E.id == event))
+        return found[0] if found else None
 
     def by_seq(self, seqs: Collection[int]) -> dict[int, Event]:
         """With bodies."""
-        rows = self.session.rows(_WHOLE.where(self.session.among(_E.seq, seqs)))
-        return {row.seq: _whole(row) for row in rows}
+        found = self._with_bodies(select(*BARE).where(self.session.among(_E.seq, seqs)))
+        return {event.seq: event for event in found}
+
+    def _with_bodies(self, query: Select[*tuple[Any, ...]]) -> list[Event]:
+        """The events that `query` gives. Their bodies are asked for apart: a join may read all bodies there are."""
+        found = [bare(row) for row in self.session.rows(query)]
+        if not found:
+            return []
+        table = t.event_bodies.c
+        here = select(table.event, table.headers, table.body).where(
+            self.session.among(table.event, [event.seq for event in found])
+        )
+        bodies = {row.event: (pairs(row.headers), bytes(row.body)) for row in self.session.rows(here)}
+        return [replace(event, headers=bodies[event.seq][0], body=bodies[event.seq][1]) for event in found]
 
     def known(self, source: str, ids: Collection[str]) -> dict[str, Event]:
         """Those of these ids that the inbox has, without bodies and headers; one query."""
@@ -169,16 +166,33 @@ class SqlEvents:
         """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,
         and the ids of up to `limit`, oldest first."""
         seen = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
-        where = (_E.source == source, t.CAME_BY_WEBHOOK, _E.occurred_at.between(start, end), not_(seen))
-        count = self.session.rows(select(func.count()).select_from(t.events).where(*where)).scalar_one()
-        if not count:
-            return 0, []
-        ids = select(_E.id).where(*where).order_by(_E.occurred_at).limit(limit)
-        return count, list(self.session.rows(ids).scalars())
+        count, ids = 0, list[str]()
+        for some in self._stretches(source, start, end):
+            where = (*some, not_(seen))
+            here = self.session.rows(select(func.count()).select_from(t.events).where(*where)).scalar_one()
+            if here and len(ids) < limit:
+                query = select(_E.id).where(*where).order_by(_E.occurred_at).limit(limit - len(ids))
+                ids += self.session.rows(query).scalars()
+            count += here
+        return count, ids
+
+    def _stretches(self, source: str, start: datetime, end: datetime) -> Iterator[tuple[ColumnElement[bool], ...]]:
+        """Conditions for what came by webhook and occurred in `[start, end]`, in parts that a statement has the time to
+        look at, oldest first."""
+        came = (_E.source == source, t.CAME_BY_WEBHOOK, _E.occurred_at <= end)
+        while True:
+            rest = (*came, _E.occurred_at >= start)
+            after = select(_E.occurred_at).where(*rest).order_by(_E.occurred_at).offset(STRETCH).limit(1)
+            edge: datetime | None = self.session.rows(after).scalar()
+            if edge is None or edge == start:
+                yield rest
+                return
+            yield (*rest, _E.occurred_at < edge)
+            start = edge
 
     def reject(self, reject: Reject, keep: int) -> None:
         """Keeps it, and of its source's refused requests the newest `keep`. `seq` is not read."""
-        self.session.write(t.rejects.insert(), _reject_row(reject))
+        self.session.write(t.rejects.insert(), reject_row(reject))
         mine = t.rejects.c.source == reject.source
         oldest = select(t.rejects.c.seq).where(mine).order_by(t.rejects.c.seq.desc()).offset(keep).limit(1)
         last = self.session.rows(oldest).scalar()
@@ -212,28 +226,6 @@ class SqlEvents:
         return removed
 
 
-def _row(seq: int, told: Sequence[NewEvent]) -> dict[str, Any]:
-    event = told[0]
-    webhooks = [one for one in told if one.via is Via.WEBHOOK]
-    return {
-        "seq": seq,
-        "source": event.source,
-        "id": event.id,
-        "via": event.via.value,
-        "received_at": event.received_at,
-        "type": event.type,
-        "subject": event.subject,
-        "occurred_at": event.occurred_at,
-        "content_type": event.content_type,
-        "vouched_by": event.vouched_by,
-        "found_by": event.found_by,
-        "problems": event.problems,
-        "webhook_at": webhooks[0].received_at if webhooks else None,
-        "duplicates": max(len(webhooks) - 1, 0),
-        "held": event.held,
-    }
-
-
 def _listed(
     told: Mapping[Key, list[NewEvent]], found: Mapping[Key, tuple[int, bool]]
 ) -> Iterator[tuple[str, list[int], datetime]]:
@@ -258,64 +250,3 @@ def _by_size(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         some.append(row)
     if some:
         yield some
-
-
-def bare(row: Sequence[Any]) -> Event:
-    """Of a row of `BARE`: without body and headers."""
-    seq, source, event, via, received, kind, subject, occurred, content, vouched, found, problems, *rest = row
-    webhook_at, scan_at, duplicates, held = rest[:4]
-    return Event(
-        seq,
-        source,
-        event,
-        Via(via),
-        received,
-        kind,
-        subject,
-        occurred,
-        content,
-        (),
-        b"",
-        vouched,
-        found,
-        tuple(problems),
-        webhook_at,
-        scan_at,
-        duplicates,
-        held,
-    )
-
-
-def _whole(row: Row[Any]) -> Event:
-    return replace(bare(row), headers=_pairs(row.headers), body=bytes(row.body))
-
-
-def _pairs(headers: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in headers)
-
-
-def _reject_row(reject: Reject) -> dict[str, Any]:
-    return {
-        "source": reject.source,
-        "at": reject.at,
-        "reason": reject.reason.value,
-        "why": reject.why,
-        "headers": reject.headers,
-        "query": reject.query,
-        "accepted_at": reject.accepted_at,
-        "body": reject.body,
-    }
-
-
-def reject_of(row: Row[Any]) -> Reject:
-    return Reject(
-        row.seq,
-        row.source,
-        row.at,
-        Refusal(row.reason),
-        row.why,
-        _pairs(row.headers),
-        bytes(row.body),
-        row.query,
-        row.accepted_at,
-    )

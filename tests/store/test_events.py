@@ -7,9 +7,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from scheduler.core.event import Event, NewEvent, Reject, Via
 from scheduler.core.model import Status
 from scheduler.core.signature import Refusal
+from scheduler.store import events as events_module
 from scheduler.store.store import SqlStore
 from tests.store.world import DAY, HOUR, MINUTE, SECOND, T0, add, claim, new_run, set_up, settle, settlement
 
@@ -177,6 +180,18 @@ def test_webhooks_that_no_list_of_this_job_had(store: SqlStore) -> None:
     put(store, told("injected"))
     assert _unlisted(store, T0, T0 + HOUR)[0] == 3
     assert _unlisted(store, T0, T0 + HOUR, job="nightly") == (4, ["start", "injected", "listed", "end"])
+
+
+def test_a_long_window_is_compared_in_stretches(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_module, "STRETCH", 3)
+    at = [0, 1, 1, 2, 2, 2, 2, 2, 2, 3, 4, 5, 5, 6]
+    answer = put(store, *[told(f"e{n:02}", occurred_at=T0 + hours * HOUR) for n, hours in enumerate(at)])
+    with store.begin() as tx:
+        tx.events.listed("scan", [answer[SOURCE, "e01"][0], answer[SOURCE, "e09"][0]], T0)
+    rest = [f"e{n:02}" for n in range(len(at)) if n not in (1, 9)]
+    assert _unlisted(store, T0, T0 + 6 * HOUR) == (12, rest)
+    assert _unlisted(store, T0, T0 + 6 * HOUR, limit=5) == (12, rest[:5])
+    assert _unlisted(store, T0 + HOUR, T0 + 5 * HOUR) == (10, rest[1:11])
 
 
 def test_the_newest_event_of_each_subject(store: SqlStore) -> None:

@@ -1,0 +1,199 @@
+"""The inbox is read by index, on tables that were never analyzed, whatever lies in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import bindparam, event, text
+
+from scheduler.core.event import NewEvent, Via
+from scheduler.core.event_queries import EventFilter
+from scheduler.core.ports import Transaction
+from scheduler.core.queries import Queries
+from scheduler.store.store import SqlStore
+from scheduler.store.types import UtcInstant
+from tests.databases import Place
+from tests.store.world import DAY, HOUR, T0, new_run, set_up
+
+COUNT = 20_000
+TABLES = ("events", "event_bodies", "listings", "rejects", "runs", "locks")
+
+_EVENTS = """
+INSERT INTO events (source, id, via, received_at, type, subject, occurred_at, content_type, vouched_by, found_by,
+    problems, webhook_at, duplicates, held)
+SELECT CASE WHEN n % 50 = 0 THEN 'rare' ELSE 'shop' END, 'evt_' || n, CASE WHEN n % 100 = 7 THEN 'scan' ELSE 'webhook'
+    END, :then, 'order.paid', 'order-' || (n / 4), :then, 'application/json', 'env SECRET', '', '[]',
+    CASE WHEN n % 100 = 7 THEN NULL ELSE :then END, 0, {no}
+FROM ({numbers}) AS numbers
+"""
+_BODIES = "INSERT INTO event_bodies (event, headers, body) SELECT seq, '[]', {body} FROM events"
+_LISTINGS = "INSERT INTO listings (event, job, at) SELECT seq, 'nightly', :then FROM events"
+_RUNS = """
+INSERT INTO runs (id, job, key, cause, status, created_at, queue, priority, attempt, failures, lost, has_payload, note,
+    author, fence, started_at, finished_at, event)
+SELECT 'id' || seq, 'job', 'event:shop:' || seq, 'event', 'COMPLETED', :then, 'default', 0, 1, 0, 0, {yes}, '', '', 0,
+    :then, :then, seq
+FROM events
+"""
+_REJECTS = """
+INSERT INTO rejects (source, at, reason, why, headers, query, body)
+SELECT 'shop', :then, 'signature_mismatch', '', '[]', '', {body} FROM ({numbers}) AS numbers
+"""
+_WORDS = {
+    "postgresql": {
+        "no": "false",
+        "yes": "true",
+        "body": r"'\x00'::bytea",
+        "numbers": f"SELECT generate_series(1, {COUNT}) AS n",
+    },
+    "sqlite": {
+        "no": "0",
+        "yes": "1",
+        "body": "x'00'",
+        "numbers": f"WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {COUNT}) SELECT n FROM s",
+    },
+}
+
+
+@pytest.fixture
+def store(fresh_place: Place) -> Iterator[SqlStore]:
+    """Never analyzed, with an inbox and the runs of its events."""
+    opened = fresh_place.open()
+    set_up(opened)
+    with opened._database.migrating() as connection:
+        if opened.kind == "postgresql":
+            for table in TABLES:
+                connection.exec_driver_sql(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+        for statement in (_EVENTS, _BODIES, _LISTINGS, _RUNS, _REJECTS):
+            written = text(statement.format(**_WORDS[opened.kind]))
+            if ":then" in statement:
+                written = written.bindparams(bindparam("then", T0 - 60 * DAY, UtcInstant()))
+            connection.execute(written)
+    yield opened
+    opened.close()
+
+
+@contextmanager
+def _statements(store: SqlStore) -> Iterator[list[tuple[str, Any]]]:
+    found: list[tuple[str, Any]] = []
+
+    def note(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
+        if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")) and any(
+            f" {one}" in statement for one in TABLES
+        ):
+            found.append((statement, parameters[0] if many else parameters))
+
+    event.listen(store._database.engine, "before_cursor_execute", note)
+    yield found
+    event.remove(store._database.engine, "before_cursor_execute", note)
+
+
+def _plan(store: SqlStore, statement: str, parameters: Any) -> str:
+    word = "EXPLAIN QUERY PLAN " if store.kind == "sqlite" else "EXPLAIN "
+    with store._database.writing() as connection:
+        rows = connection.exec_driver_sql(word + statement, parameters).all()
+    return "\n".join(str(row[-1]) for row in rows)
+
+
+def told(number: int, **changes: Any) -> NewEvent:
+    fields: dict[str, Any] = {"occurred_at": T0, "subject": f"order-{number // 4}"}
+    return NewEvent("shop", f"evt_{number}", Via.WEBHOOK, T0, b"{}", **{**fields, **changes})
+
+
+PAGE = [f"evt_{number}" for number in range(1, 1_000)]
+SUBJECTS = [f"order-{number}" for number in range(100)]
+
+HOT: dict[str, Callable[[Transaction], object]] = {
+    "add": lambda tx: tx.events.add([told(number) for number in range(COUNT - 100, COUNT + 400)]),
+    "known": lambda tx: tx.events.known("shop", PAGE),
+    "known in a small page": lambda tx: tx.events.known("shop", PAGE[:1]),
+    "listed": lambda tx: tx.events.listed("scan", range(1, 500), T0),
+    "unlisted": lambda tx: tx.events.unlisted("shop", T0 - HOUR, T0, "scan", 100),
+    "newest": lambda tx: tx.events.newest("shop", SUBJECTS),
+    "held": lambda tx: tx.events.held(["shop", "rare"], 100),
+    "release": lambda tx: tx.events.release(range(1, 500)),
+    "get": lambda tx: tx.events.get("shop", "evt_1"),
+    "by seq": lambda tx: tx.events.by_seq(range(1, 100)),
+    "rejects": lambda tx: tx.events.rejects("shop", 100),
+    "accept": lambda tx: tx.events.accept([1, 2], T0),
+    "prune": lambda tx: tx.events.prune("shop", 30 * DAY, T0, 100),
+    "prune nothing": lambda tx: tx.events.prune("shop", 90 * DAY, T0, 100),
+    "insert runs": lambda tx: tx.runs.insert(
+        [new_run("job", lock=f"event:job:{number}", rank=number, event=number) for number in range(200)]
+    ),
+}
+SHOWN: dict[str, Callable[[Queries], object]] = {
+    "an event": lambda q: q.event("shop", "evt_1"),
+    "a page": lambda q: q.events(EventFilter()),
+    "of a source": lambda q: q.events(EventFilter(source="rare")),
+    "missed": lambda q: q.events(EventFilter(source="shop", missed=True)),
+}
+BY_SOURCE = {"of a source"}
+"""Pages that do follow a source's events one by one."""
+
+
+def test_no_verb_reads_the_whole_inbox(store: SqlStore) -> None:
+    slow: dict[str, str] = {}
+
+    def check(name: str, statements: list[tuple[str, Any]], tables: Collection[str] = TABLES) -> None:
+        assert statements, name
+        for statement, parameters in statements:
+            plan = _plan(store, statement, parameters) + "\n"
+            bad = [one for one in tables if f"SCAN {one}\n" in plan or f"Seq Scan on {one} " in plan]
+            # the newest of all lie at the end of the table itself
+            bad = [one for one in bad if name != "a page" or "LIMIT" not in statement]
+            if bad or ("events_source " in plan and name not in BY_SOURCE):
+                slow[name] = f"{statement}\n{plan}"
+
+    for name, use in HOT.items():
+        with _statements(store) as statements, store.begin() as tx:
+            use(tx)
+        if name != "listed":  # an INSERT
+            check(name, statements)
+    for name, show in SHOWN.items():
+        with _statements(store) as statements, store.queries() as queries:
+            show(queries)
+        check(name, statements, ("events", "event_bodies", "listings"))
+    assert not slow, "\n\n".join(f"{name}:\n{what}" for name, what in slow.items())
+
+
+def test_a_subject_of_many_events_is_looked_at_once(store: SqlStore) -> None:
+    """Where all events are about one thing, the newest of them costs what it costs elsewhere."""
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE events SET subject = 'all' WHERE source = 'shop'")
+    costs = {}
+    for subject in ("none", "all"):
+        took = []
+        for _ in range(5):
+            began = time.perf_counter()
+            with store.read() as tx:
+                tx.events.newest("shop", [subject])
+            took.append(time.perf_counter() - began)
+        costs[subject] = min(took)
+    assert costs["all"] < 5 * costs["none"] + 0.005, costs
+
+
+def test_a_page_of_a_scan_is_one_query(store: SqlStore) -> None:
+    with _statements(store) as statements, store.begin() as tx:
+        known = tx.events.known("shop", PAGE)
+        tx.events.listed("scan", [one.seq for one in known.values()], T0)
+    assert len(known) == 980
+    assert len(statements) == 1
+
+
+def test_a_line_by_rank_comes_in_order_from_its_index(store: SqlStore) -> None:
+    runs = [new_run("job", lock="event:job:a", rank=-number) for number in range(500)]
+    with store.begin() as tx:
+        tx.runs.insert(runs)
+    with _statements(store) as statements, store.begin() as tx:
+        tx.runs.promote(T0)
+    plans = [_plan(store, *one) for one in statements if "runs.rank" in one[0]]
+    assert plans
+    for plan in plans:
+        assert "runs_ordered" in plan
+        assert "TEMP B-TREE" not in plan
+        assert "Sort" not in plan
