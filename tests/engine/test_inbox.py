@@ -268,3 +268,18 @@ def test_large_bodies_are_no_crowd(rig: Rig, running: EventInbox) -> None:
     door.set()
     until(lambda: sum(map(len, served)) == 10)
     assert max(map(len, served)) == 4
+
+
+def test_a_run_of_an_event_asks_first_what_its_source_says(store: SqlStore) -> None:
+    """Also a replay and a retry; not a run that somebody asked for without an event."""
+    rig = Rig(store, subscribed(payments={"fetch_current": {"url": "https://x.test/{{ event.subject }}"}}))
+    told(rig, event())
+    rig.inbox.replay("payments", "e1", author="me")
+    rig.desk.run_now("ticket", author="me", payload={"event": {"source": "payments"}}, has_payload=True)
+    rig.tick()
+    asked = {one.run.cause: one.fetch for one in rig.executor.started}
+    assert asked[Cause.MANUAL] is None
+    for cause in (Cause.EVENT, Cause.REPLAY):
+        found = asked[cause]
+        assert found is not None
+        assert found.url == "https://x.test/{{ event.subject }}"
