@@ -18,8 +18,10 @@ from scheduler.web import (
     health,
     jobs,
     rates,
+    received,
     runs,
     scans,
+    send_test,
     signin,
     state,
     stream,
@@ -56,6 +58,8 @@ OPERATIONS: Sequence[Operation] = (
     *rates.operations,
     *scans.operations,
     *control.operations,
+    *received.operations,
+    *send_test.operations,
     *stream.operations,
     *configuration.operations,
     *tokens.operations,
@@ -72,6 +76,7 @@ def create_app(backend: Backend, hub: Hub, *, trusted: bool) -> ASGIApp:
     app.state.watch = RunWatch(backend.bus)
     app.state.lines = Lines()
     app.state.porter = Porter(backend.commands.submit)
+    app.state.inbox_porter = Porter(backend.inbox.submit)
     app.state.scrapes = CapacityLimiter(1)
     app.state.strangers = CapacityLimiter(1)
     return Branch(create_webhooks(backend), Guard(app, backend.gate, trusted=trusted))

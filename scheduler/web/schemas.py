@@ -78,6 +78,27 @@ _RUN = {
     "log_url": TEXT,
 }
 
+_EVENT = {
+    "source": TEXT,
+    "id": TEXT,
+    "event_type": TEXT,
+    "subject": TEXT,
+    "via": words("webhook", "scan"),
+    "occurred_at": INSTANT,
+    "received_at": INSTANT,
+    "webhook_at": INSTANT,
+    "scan_at": INSTANT,
+    "missed": FLAG,
+    "held": FLAG,
+    "duplicates": COUNT,
+    "found_by": TEXT,
+    "vouched_by": TEXT,
+    "problems": many(TEXT),
+    "runs": many(
+        record(run_id=TEXT, short_id=TEXT, job=TEXT, status=STATUS, cause=CAUSE, created_at=INSTANT),
+    ),
+}
+
 COMPONENTS: dict[str, Schema] = {
     "Problem": {
         "type": "object",
@@ -180,6 +201,24 @@ COMPONENTS: dict[str, Schema] = {
         team=TEXT,
         severity=TEXT,
         tags=many(TEXT),
+    ),
+    "Event": record(**_EVENT),
+    "EventDetail": record(
+        **_EVENT, content_type=TEXT, headers=many(many(TEXT)), size=COUNT, body=TEXT, body_base64=TEXT
+    ),
+    "StoredEvent": record(
+        source=TEXT, event=TEXT, duplicate=FLAG, runs=many(record(job=TEXT, run_id=TEXT)), number=COUNT, at=INSTANT
+    ),
+    "Reject": record(
+        number=COUNT,
+        source=TEXT,
+        at=INSTANT,
+        reason=TEXT,
+        why=TEXT,
+        headers=many(many(TEXT)),
+        query=TEXT,
+        size=COUNT,
+        beginning=TEXT,
     ),
     "Trouble": record(
         kind=TEXT,

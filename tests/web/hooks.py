@@ -97,8 +97,8 @@ class Hooks:
                 server.stop()
 
 
-def body_of(event: str = "e1", **more: Any) -> bytes:
-    return json.dumps({"event_id": event, "event": "order.paid", "order_no": "o1", **more}).encode()
+def body_of(event_id: str = "e1", **more: Any) -> bytes:
+    return json.dumps({"event_id": event_id, "event": "order.paid", "order_no": "o1", **more}).encode()
 
 
 def signature(body: bytes, secret: str = SECRET) -> str:
