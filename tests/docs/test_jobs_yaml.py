@@ -33,7 +33,8 @@ def keys() -> set[str]:
     top = set(found)
     job = found["jobs"]["additionalProperties"]["properties"]
     queue = next(_mappings(found["queues"]["additionalProperties"]))
-    return top | set(_below("", job)) | {f"queues.{name}" for name in queue}
+    source = found["sources"]["additionalProperties"]["properties"]
+    return top | set(_below("", job)) | {f"queues.{name}" for name in queue} | set(_below("sources.", source))
 
 
 def _below(prefix: str, properties: dict[str, Any]) -> Iterator[str]:
@@ -41,7 +42,7 @@ def _below(prefix: str, properties: dict[str, Any]) -> Iterator[str]:
         yield f"{prefix}{name}"
         for inner in _mappings(described):
             # What a secret looks like is told once.
-            if set(inner) != {"env", "file", "prefix"} or name == "secrets":
+            if set(inner) != {"env", "file", "prefix"} or (prefix, name) == ("", "secrets"):
                 yield from _below(f"{prefix}{name}.", inner)
 
 
@@ -61,7 +62,7 @@ def test_every_key_has_a_section_and_every_section_a_key() -> None:
 @pytest.mark.parametrize("key", SECTIONS)
 def test_a_section_begins_with_type_and_default(key: str) -> None:
     first = SECTIONS[key].strip().splitlines()[0]
-    actions = ("command", "http", "call")
+    actions = ("command", "http", "call", "compensate")
     assert first.startswith("**Type** ")
     assert "**Default** " in first or "required" in first or key in actions
 
