@@ -43,12 +43,15 @@ class GithubDeliveries:
     hook: int
     """The number of the hook, as its address in the settings ends."""
     token: str = field(repr=False)
+    """One that may read the hooks of the repository or organization."""
     repository: str = ""
     """`owner/name`; for a hook of an organization write `organization`."""
     organization: str = ""
+    """The name, for a hook of an organization."""
     reaches_back: timedelta = timedelta(days=3)
     """How long the server keeps deliveries."""
     base_url: str = "https://api.github.com"
+    """Of an Enterprise server: https://HOST/api/v3."""
 
     def __post_init__(self) -> None:
         if bool(self.repository) == bool(self.organization):

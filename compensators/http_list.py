@@ -49,7 +49,9 @@ class HttpList:
     occurred_at: str
     """Where its time lies."""
     type: str = ""
+    """Where its type lies."""
     subject: str = ""
+    """Where lies what it is about."""
     items: str = "@"
     """Where the list lies in the answer."""
     body: str = ""
@@ -57,10 +59,13 @@ class HttpList:
     method: Literal["GET", "POST"] = "GET"
     """POST: the parameters are sent as a JSON object, a name with dots as objects in each other."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers that every call has."""
     bearer: str = field(default="", repr=False)
     """A key that is sent as Authorization: Bearer …"""
     username: str = ""
+    """With `password`: HTTP basic authentication."""
     password: str = field(default="", repr=False)
+    """Of `username`."""
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Parameters that every call has."""
     paging: Literal["cursor", "page", "offset", "link", "none"] = "cursor"
@@ -70,6 +75,7 @@ class HttpList:
     cursor_param: str = ""
     """The parameter that takes it (`cursor`), the page's number (`page`), or how many to leave out (`offset`)."""
     first_page: int = 1
+    """The number of the first page."""
     more: str = ""
     """Where the answer says whether there is a further page: `has_more`."""
     size: int = 100
@@ -79,6 +85,7 @@ class HttpList:
     from_param: str = ""
     """The parameter that takes the start of the window; without it everything is listed as far back as `order` says."""
     until_param: str = ""
+    """The parameter that takes its end."""
     times: Literal["rfc3339", "seconds", "milliseconds"] = "rfc3339"
     """How these two are written."""
     order: Literal["newest_first", "oldest_first", "any"] = "any"

@@ -50,6 +50,7 @@ class ShopifyUpdated:
     topic: str = ""
     """The type of what is found; without it `RESOURCE/updated`."""
     api_version: str = "2025-07"
+    """Of the Admin REST API."""
     base_url: str = ""
     """Instead of https://SHOP."""
 

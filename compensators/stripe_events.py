@@ -40,6 +40,7 @@ class StripeEvents:
     account: str = ""
     """A connected account, `acct_…`, whose events are meant."""
     base_url: str = "https://api.stripe.com"
+    """Another address, for tests."""
 
     def __post_init__(self) -> None:
         if len(self.types) > _MOST_TYPES:

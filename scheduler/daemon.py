@@ -51,6 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
     faulthandler.enable()  # A watchdog's SIGABRT then tells where each thread was.
     try:
         settings = load_settings(flags, os.environ)
+        if settings.plugins:
+            # Where everybody who reads the jobs file looks, whether it came as a flag or not.
+            os.environ["SCHEDULER_PLUGINS"] = os.pathsep.join(map(str, settings.plugins))
         from scheduler.life import Life
 
         return Life(settings).run()

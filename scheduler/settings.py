@@ -37,6 +37,7 @@ SETTINGS = (
     Setting("LEASE", "3m", "how long a silent node keeps its runs (PostgreSQL only)"),
     Setting("SLOTS", "64", "runs at once on this node"),
     Setting("QUEUES", "", "queues this node serves, comma-separated (default: all)"),
+    Setting("PLUGINS", "", "folders with compensators of your own, separated by : (default: none)"),
     Setting("DRAIN_TIMEOUT", "5m", "how long SIGTERM waits for running work"),
     Setting("LOG_FORMAT", "auto", "auto | console | json"),
 )
@@ -59,6 +60,7 @@ class Settings:
     lease: timedelta
     slots: int
     queues: tuple[str, ...] | None
+    plugins: tuple[Path, ...]
     drain_timeout: timedelta
     log_format: str
     after_restore: bool
@@ -103,6 +105,7 @@ def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         lease=parsed("LEASE", _lease, timedelta(minutes=3)),
         slots=parsed("SLOTS", _slots, 64),
         queues=tuple(part.strip() for part in values["QUEUES"].split(",") if part.strip()) or None,
+        plugins=parsed("PLUGINS", _folders, ()),
         drain_timeout=parsed("DRAIN_TIMEOUT", parse_duration, timedelta(minutes=5)),
         log_format=parsed("LOG_FORMAT", _log_format, "auto"),
         after_restore=flags.get(AFTER_RESTORE) is not None,
@@ -110,6 +113,14 @@ def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
     if problems:
         raise StartError("settings cannot be used:\n  " + "\n  ".join(problems))
     return settings
+
+
+def _folders(text: str) -> tuple[Path, ...]:
+    found = tuple(Path(one).absolute() for one in text.split(os.pathsep) if one)
+    for one in found:
+        if not one.is_dir():
+            raise ValueError(f"there is no folder {one}; make it, or correct the setting")
+    return found
 
 
 def default_state_dir(environ: Mapping[str, str]) -> str:

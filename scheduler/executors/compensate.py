@@ -18,7 +18,7 @@ from scheduler.core.execution import Launch, Scanning
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed
 from scheduler.core.secret import Secret
-from scheduler.executors.attempts.environment import base_environment
+from scheduler.executors.attempts.environment import base_environment, outward
 from scheduler.executors.attempts.records import AttemptRecord
 from scheduler.executors.context import Context
 from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_message
@@ -116,7 +116,7 @@ class CompensateExecutor:
             options,
             event,
             plugins=registry.folders_of(self._context.environ.get("SCHEDULER_PLUGINS")),
-            environment=launch.environment,
+            environment=outward(self._context.environ) | dict(launch.environment),
             output=str(record.workspace.output),
         )
 

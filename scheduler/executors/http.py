@@ -15,7 +15,7 @@ from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.core.retry_after import http_date, wait
 from scheduler.core.secret import Secret
-from scheduler.executors.attempts.environment import base_environment
+from scheduler.executors.attempts.environment import base_environment, outward
 from scheduler.executors.attempts.values import to_json
 from scheduler.executors.context import Context
 from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_message
@@ -25,7 +25,6 @@ from scheduler.executors.workers.worker import Answer, Place, Task
 
 PER_WORKER = 256
 """Requests that one worker has on their way at most."""
-_HANDED_ON = re.compile(r"(?i)(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)")
 _WITHOUT_BODY = ("GET", "HEAD", "OPTIONS", "DELETE")
 _RETRYABLE = (408, 425, 429)
 _BAD_VALUE = re.compile(r"[\r\n\0]")
@@ -95,9 +94,7 @@ class HttpExecutor:
 
 def request_pool(context: Context) -> Pool:
     """Workers that send requests."""
-    # How to get out of this network and whom to trust there are the machine's matter, not the job's.
-    outward = {name: value for name, value in context.environ.items() if _HANDED_ON.fullmatch(name)}
-    environment = base_environment(None, "UTC") | outward
+    environment = base_environment(None, "UTC") | outward(context.environ)
     return Pool(HttpExecutor.kind, context.children, environment, per_worker=PER_WORKER, most=context.slots)
 
 

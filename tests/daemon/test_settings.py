@@ -125,6 +125,7 @@ def test_a_file_without_a_url_is_not_passed_over(tmp_path: Path, content: bytes 
         ("LEASE", "1s", "shorter than 3s"),
         ("DRAIN_TIMEOUT", "5", "5"),
         ("LOG_FORMAT", "xml", "auto, console or json"),
+        ("PLUGINS", "/nowhere/at-all", "there is no folder /nowhere/at-all; make it"),
         ("SLOTZ", "1", "no such setting"),
     ],
 )
@@ -132,6 +133,13 @@ def test_what_cannot_be_used_is_named_with_a_remedy(name: str, value: str, said:
     told = problem(**{f"SCHEDULER_{name}": value})
     assert f"SCHEDULER_{name}" in told
     assert said in told
+
+
+def test_plugins_are_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load({"SCHEDULER_PLUGINS": f"a:{tmp_path}:"}).plugins == (tmp_path / "a", tmp_path)
+    assert load({}).plugins == ()
 
 
 def test_all_at_once() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pwd
+import re
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from functools import cache, lru_cache
@@ -21,6 +22,7 @@ from scheduler.executors.attempts.workspace import Workspace
 LANG = "C.UTF-8"
 SYSTEM_ZONES = "/usr/share/zoneinfo"
 
+_OUTWARD = re.compile(r"(?i)(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)")
 _OCCURRENCES = (Cause.SCHEDULE, Cause.CATCH_UP, Cause.BACKFILL)
 
 
@@ -57,6 +59,11 @@ def build_environment(
         "TRACEPARENT": traceparent(run.id, run.attempt),
     }
     return environment
+
+
+def outward(environ: Mapping[str, str]) -> dict[str, str]:
+    """How to get out of this network and whom to trust there: the machine's matter, not a job's."""
+    return {name: value for name, value in environ.items() if _OUTWARD.fullmatch(name)}
 
 
 def base_environment(user: str | None, timezone: str) -> dict[str, str]:
