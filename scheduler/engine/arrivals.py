@@ -12,7 +12,7 @@ from scheduler.core.model import NewRun
 from scheduler.core.ports import Transaction
 from scheduler.engine.fan_out import LoadFirst
 from scheduler.engine.in_force import InForce, Loaded
-from scheduler.engine.subscribers import Subscriber, Told, concerns, event_run, told
+from scheduler.engine.subscribers import Subscriber, Told, concerns, event_run, may_concern, told
 
 _Key = tuple[str, str]
 
@@ -54,8 +54,7 @@ def arrive(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent], now: dat
         if added[key][1]:
             new.setdefault(key, event)
     arrived = Arrived([])
-    fresh_ones = ((added[key][0], event) for key, event in new.items())
-    made = _runs_of(tx, loaded, _in_order(fresh_ones, before), now, arrived)
+    made = _runs_of(tx, loaded, _in_order(loaded, ((added[key][0], new[key]) for key in new), before), now, arrived)
     for event in events:
         key = (event.source, event.id)
         # A second one of the same id in this group is a duplicate of the first.
@@ -71,7 +70,8 @@ def let_go(tx: Transaction, loaded: Loaded, limit: int, now: datetime) -> Arrive
     gone = tx.events.release([event.seq for event in held])
     events = [replace(event, held=False) for event in held if event.seq in gone]
     arrived = Arrived([])
-    made = _runs_of(tx, loaded, _in_order(((event.seq, event) for event in events), {}), now, arrived, waited=True)
+    in_order = _in_order(loaded, ((event.seq, event) for event in events), {})
+    made = _runs_of(tx, loaded, in_order, now, arrived, waited=True)
     for event in events:
         key = (event.source, event.id)
         arrived.stored.append(Stored(event.seq, *key, True, tuple(made.get(key, ()))))
@@ -91,10 +91,15 @@ def _newest(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent]) -> dict
     }
 
 
-def _in_order(events: Iterable[tuple[int, NewEvent | Event]], newest: dict[_Key, tuple[datetime, str]]) -> list[Told]:
-    """As they occurred; each knows whether a newer one of its subject is ahead of it."""
+def _in_order(
+    loaded: Loaded, events: Iterable[tuple[int, NewEvent | Event]], newest: dict[_Key, tuple[datetime, str]]
+) -> list[Told]:
+    """Those that may concern somebody now, as they occurred; each knows whether a newer one of its subject is ahead of
+    it."""
     found = []
     for seq, event in events:
+        if event.held or not may_concern(loaded.subscribers.get(event.source, ()), event):
+            continue
         stands = newest.get((event.source, event.subject))
         late = stands is not None and event.occurred_at is not None and (event.occurred_at, event.id) < stands
         found.append(told(event, seq, late=late))
@@ -106,7 +111,6 @@ def _runs_of(
 ) -> dict[_Key, list[tuple[str, str]]]:
     """Inserts the runs that these events make, by (source, id) of the event; what is doubtful is noted. `waited`: some
     may have come before a job did; it did not subscribe to those."""
-    events = [one for one in events if one.event.source in loaded.subscribers and not one.event.held]
     wanted: list[tuple[Told, Subscriber, str]] = []
     for one in events:
         for subscriber in loaded.subscribers[one.event.source]:

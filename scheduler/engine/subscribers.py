@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from scheduler.core.document import document_of
 from scheduler.core.errors import InvalidInput
@@ -82,6 +83,11 @@ def _depth(data: Json) -> int:
     return depth
 
 
+def may_concern(subscribers: Iterable[Subscriber], event: NewEvent | Event) -> bool:
+    """Whether it is of a type that one of them wants: else its body need not be read."""
+    return any(type_matches(one.on_event.types, event.type) for one in subscribers)
+
+
 def concerns(subscriber: Subscriber, told: Told) -> tuple[bool, str]:
     """Whether the job gets a run of this event, and what is to be said about that. A condition that cannot be evaluated
     counts as true: the event would be lost."""
@@ -103,18 +109,20 @@ def _is_true(found: Json) -> bool:
 
 def event_run(subscriber: Subscriber, told: Told, now: datetime, note: str = "") -> NewRun:
     """The one run that the job gets of this event, by whichever way and however often it comes."""
-    event = told.event
-    run = new_run(subscriber.job, Cause.EVENT, now, f"event:{event.source}:{event.id}", note=note)
-    return _carrying(run, subscriber, told, event.via)
+    key = f"event:{told.event.source}:{told.event.id}"
+    return _carrying(subscriber, told, told.event.via, Cause.EVENT, now, key, note=note)
 
 
 def replayed_run(subscriber: Subscriber, told: Told, now: datetime, author: str, note: str) -> NewRun:
     """One more run of an event, like no other."""
-    return _carrying(new_run(subscriber.job, Cause.REPLAY, now, note=note, author=author), subscriber, told, Via.REPLAY)
+    return _carrying(subscriber, told, Via.REPLAY, Cause.REPLAY, now, None, note=note, author=author)
 
 
-def _carrying(run: NewRun, subscriber: Subscriber, told: Told, via: Via) -> NewRun:
-    run = replace(run, payload=_payload(told, via), has_payload=True, event=told.seq)
+def _carrying(
+    subscriber: Subscriber, told: Told, via: Via, cause: Cause, now: datetime, key: str | None, **more: Any
+) -> NewRun:
+    payload = _payload(told, via)
+    run = new_run(subscriber.job, cause, now, key, payload=payload, has_payload=True, event=told.seq, **more)
     if subscriber.on_event.order is not Order.SUBJECT or not told.event.subject:
         return run
     rank = (told.rank[0] - EPOCH) // _MICROSECOND
