@@ -19,10 +19,12 @@ from scheduler.core.job import Action, Child, Job, Limits
 from scheduler.core.model import Cause, Run, Status
 from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.core.secret import Secret
+from scheduler.core.source import Compensate
 from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 from scheduler.executors.registry import create_executors
+from tests.executors.listing import ReadingOn
 
 PATIENCE = 30.0
 """Seconds after which something that should happen counts as not happening."""
@@ -78,7 +80,8 @@ class Bench:
         self.state = state
         self.environ = dict(environ)
         self.records = AttemptRecords(state, self.environ)
-        self.context = Context(children, self.records, self.environ, slots=16, workdir=str(state))
+        self.scanning = ReadingOn()
+        self.context = Context(children, self.records, self.environ, 16, str(state), self.scanning)
         self.executors = create_executors(self.context)
         self.preparation = Preparation(self.records, self.environ)
 
@@ -86,6 +89,8 @@ class Bench:
         child = {name: changes.pop(name) for name in ("env", "secrets", "workdir", "user", "stdin") if name in changes}
         limits = changes.pop("limits", Limits())
         changes.setdefault("kill_after", timedelta(seconds=5))
+        if kind == "compensate":
+            changes["compensate"] = Compensate(options["source"], options["compensator"], options=options["with"])
         return Job(
             name=changes.pop("name", "example"),
             definition_text='{"timezone": "Asia/Shanghai"}',

@@ -15,6 +15,7 @@ from scheduler.core.outcome import Canceled, Failed, GivenBack, Succeeded
 from scheduler.executors.registry import discover
 from scheduler.supervisor.owner import Owner
 from tests.executors.harness import Bench, Going, alive, living_in, make_run, secret, until
+from tests.executors.listing import plug_in
 from tests.executors.server import Answers, Server, reply
 
 FUNCTIONS = """
@@ -84,7 +85,22 @@ def _http(bench: Bench, server: Server) -> Kind:
     )
 
 
-KINDS = {"command": _command, "call": _call, "http": _http}
+def _compensate(bench: Bench, server: Server) -> Kind:
+    bench.environ["SCHEDULER_PLUGINS"] = plug_in(bench.state / "plugins")
+
+    def listing(does: str, kind: str = "listing") -> tuple[str, Any]:
+        return "compensate", {"source": "payments", "compensator": kind, "with": {"does": does}}
+
+    return Kind(
+        listing("echo"),
+        listing("fail"),
+        listing("hang"),
+        listing("echo", "nowhere"),
+        lambda going: going.until_output("begun"),
+    )
+
+
+KINDS = {"command": _command, "call": _call, "compensate": _compensate, "http": _http}
 
 
 def test_every_kind_is_covered() -> None:
