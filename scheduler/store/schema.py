@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, select, table
-from sqlalchemy.sql import column
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select
 
 from scheduler.core.errors import StartError
 from scheduler.store import tables as t
@@ -21,7 +20,14 @@ OLDEST_RELEASE = "0.1.0"
 """The oldest release that may run on the schema of `HEAD`."""
 OLDEST_RELEASE_KEY = "oldest release"
 
-_REVISION = table("alembic_version", column("version_num"))
+_REVISIONS = MetaData()
+_REVISION = Table(
+    "alembic_version",
+    _REVISIONS,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""As alembic makes it."""
 
 
 def revision_of(connection: Connection) -> str | None:
@@ -43,9 +49,19 @@ def ensure_schema(database: Database, release: str) -> None:
         # somebody else may have done it while we waited
         revision = revision_of(connection)
         if revision is None or revision < HEAD:
-            upgrade(connection)
+            if revision is None:
+                _make(connection)
+            else:
+                upgrade(connection)
             connection.execute(t.installation.delete().where(t.installation.c.key == OLDEST_RELEASE_KEY))
             connection.execute(t.installation.insert(), {"key": OLDEST_RELEASE_KEY, "value": OLDEST_RELEASE})
+
+
+def _make(connection: Connection) -> None:
+    """In an empty database, what all migrations together make; to run them there would only take time and memory."""
+    t.metadata.create_all(connection)
+    _REVISIONS.create_all(connection)
+    connection.execute(_REVISION.insert(), {"version_num": HEAD})
 
 
 def upgrade(connection: Connection, target: str = "head") -> None:
