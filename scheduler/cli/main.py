@@ -30,6 +30,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "next": "Coming times of one job, of all, or of a cron expression",
         "runs": "History, with what was skipped and why",
         "logs": "What a run printed",
+        "events": "What sources told, and the runs it made; what was refused",
         "audit": "Compare what should have happened with what did",
         "scans": "Where compensation scans stand, what they found",
     },
@@ -42,6 +43,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "resume": "End a pause",
         "ack": "Say that a miss is known",
         "backfill": "Run instants of the past after all",
+        "replay": "Hand an event out once more",
+        "send-test": "Make up an event of a source, and take it as if it had come",
         "scan": "Look now for events whose webhook never came",
     },
     "Configuration": {

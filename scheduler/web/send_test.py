@@ -56,7 +56,7 @@ async def send_test(request: Request) -> Answer:
     if isinstance(found, Said):
         raise Refused("this is a handshake, which is answered and not stored", hint="send another body")
     if not isinstance(found, NewEvent):
-        raise Refused(f"{found.reason}: {found.why}", hint=f"`schedctl verify {reception.source.name}` says more")
+        raise Refused(f"{found.reason}: {found.why}", hint="give a body that fits what the source says below `event`")
     porter: Porter[NewEvent, Stored | SchedulerError] = request.app.state.inbox_porter
     (answer,) = await porter.ask([found])
     if isinstance(answer, SchedulerError):
