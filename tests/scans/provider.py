@@ -150,12 +150,8 @@ class ScanRig(Rig):
             text["jobs"][name] = {"compensate": {**usual, **keys}}
         super().__init__(store, json.dumps(text), **how)
         self.providers = {name: Provider(self.clock) for name in scans}
-        self.scanner = Scanner(
-            self.store, self.in_force, self.bus, lambda: self.node, self.reloader.follow, self._wake, most_pages
-        )
-        self.compensating = Compensating(self.scanner, self.providers)
-        known = self.worker._executors
-        self.worker._executors = {**known, "compensate": self.compensating}
+        self.compensating = attach(self, self.providers, most_pages)
+        self.scanner = self.compensating.scanner
 
     @property
     def provider(self) -> Provider:
@@ -208,6 +204,15 @@ class ScanRig(Rig):
     def payloads(self) -> list[Run]:
         with self.store.read() as tx:
             return [tx.runs.get(run.id) for run in self.runs("ticket")]
+
+
+def attach(rig: Rig, providers: Mapping[str, Provider], most_pages: int = MOST_PAGES) -> Compensating:
+    """Lets a node scan these providers, by the name of the scan job."""
+    scanner = Scanner(rig.store, rig.in_force, rig.bus, lambda: rig.node, rig.reloader.follow, rig._wake, most_pages)
+    executor = Compensating(scanner, providers)
+    known = rig.worker._executors
+    rig.worker._executors = {**known, "compensate": executor}
+    return executor
 
 
 def via(rig: ScanRig, name: str) -> Via:

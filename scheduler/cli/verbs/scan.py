@@ -28,9 +28,9 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
     standing = surface.daemon.get("/v1/scans", {"job": job, "limit": 1})["scans"]
     if not standing:
         raise Refused(f"{job} is no scan job any more", hint="a job with `compensate` is one: schedctl scans")
-    body: dict[str, Any] = {"cause": "manual", "reason": "schedctl scan"}
+    body: dict[str, Any] = {"cause": "manual", "reason": "scan by hand"}
     if dry_run:
-        body |= {"payload": {"dry_run": True}, "reason": "schedctl scan --dry-run"}
+        body |= {"payload": {"dry_run": True}, "reason": "dry run"}
     made = surface.daemon.post(f"/v1/jobs/{part(job)}/runs", body)
     run = made["run_id"]
     if made.get("holdup"):

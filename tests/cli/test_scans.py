@@ -1,0 +1,146 @@
+"""`schedctl scan` and `schedctl scans`: looking for events whose webhook never came."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from scheduler.core.compensator import ListingFailed
+from scheduler.store.store import SqlStore
+from tests.cli.screen import Screen
+from tests.faces import Faces, Served
+from tests.scans.provider import DAY, MINUTE, Provider, attach
+from tests.until import until
+
+JOBS = """
+version: 1
+defaults: {timezone: America/New_York}
+sources:
+  payments:
+    signature: {scheme: hmac, header: X-Signature, secrets: [{env: SECRET}]}
+    event: {id: id, type: type, occurred_at: at, subject: about}
+jobs:
+  ticket: {on_event: {source: payments}, command: ["true"]}
+  payments-scan:
+    compensate: {source: payments, compensator: http_list, with: {url: "https://pay.example.com/v1/events"}}
+"""
+
+
+@pytest.fixture
+def faces(store: SqlStore) -> Faces:
+    return Faces(store, JOBS)
+
+
+@pytest.fixture
+def provider(faces: Faces) -> Provider:
+    made = Provider(faces.rig.clock)
+    attach(faces.rig, {"payments-scan": made})
+    return made
+
+
+@pytest.fixture
+def served(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    with faces.served() as found:
+        yield found
+
+
+def scanned(screen: Screen, *options: str) -> list[str]:
+    """What is shown of a scan, which the daemon carries out meanwhile."""
+    shown: list[str] = []
+    before = len(screen.rig.runs("payments-scan"))
+    typed = threading.Thread(target=lambda: shown.extend(screen("scan", "payments-scan", *options)))
+    typed.start()
+    until(lambda: len(screen.rig.runs("payments-scan")) > before)
+    screen.rig.tick()
+    screen.rig.tick(seconds=1)
+    typed.join(20)
+    return shown
+
+
+def test_a_scan_says_what_it_came_to(screen: Screen, provider: Provider) -> None:
+    provider.happens("lost", 30 * MINUTE)
+    lines = scanned(screen)
+    assert screen.code == 0
+    assert "listed       1 = 0 known + 1 found + 0 too young + 0 unreadable" in lines
+    assert "asked        1 page, 1 call, 0 throttled" in lines
+    assert "✓ complete" in screen.err
+    assert screen.next == "schedctl events --missed"
+    assert len(screen.rig.runs("ticket")) == 1
+    lines = scanned(screen)
+    assert "listed       1 = 1 known + 0 found + 0 too young + 0 unreadable" in lines
+
+
+def test_a_dry_run_changes_nothing(screen: Screen, provider: Provider) -> None:
+    provider.happens("lost", 30 * MINUTE)
+    assert "listed       1 = 0 known + 1 would be found + 0 too young + 0 unreadable" in scanned(screen, "--dry-run")
+    assert screen.code == 0
+    assert screen.next == "schedctl scan payments-scan"
+    assert screen.rig.runs("ticket") == []
+    (run,) = screen.rig.runs("payments-scan")
+    assert (run.status, run.reason) == ("CANCELED", "dry run: nothing was written")
+    with screen.rig.store.read() as tx:
+        assert tx.scans.state("payments-scan") is None
+        assert tx.events.get("payments", "lost") is None
+    assert screen.json("scans")["scans"][0]["last"] is None
+
+
+def test_a_scan_that_proves_nothing_is_a_bad_answer(screen: Screen, provider: Provider) -> None:
+    provider.fails[1] = ListingFailed("401 Unauthorized", final=True)
+    scanned(screen)
+    assert screen.code == 1
+    assert "✗ not complete: the list cannot be read: 401 Unauthorized" in screen.err
+    assert screen.next.startswith("schedctl logs ")
+
+
+def test_what_nobody_scans_is_said_clearly(screen: Screen, provider: Provider) -> None:
+    screen("scan", "ticket")
+    assert screen.code == 4
+    assert "no scan job 'ticket'" in screen.err
+    assert "there are payments-scan" in screen.err
+
+
+def test_scans_shows_where_each_stands(screen: Screen, provider: Provider) -> None:
+    assert "never" in screen("scans")[1]
+    provider.happens("lost", 30 * MINUTE)
+    scanned(screen)
+    header, line = screen("scans")
+    assert header.split()[:3] == ["SCAN", "SOURCE", "STATE"]
+    assert line.split()[:3] == ["payments-scan", "payments", "complete"]
+    assert line.split()[-1] == "100.0%"
+    assert screen.next == "schedctl scans payments-scan"
+    scanned(screen, "--dry-run")
+    assert [row.split()[0] for row in screen("scans", "payments-scan")] == [
+        "RUN",
+        *(run.id[-8:] for run in reversed(screen.rig.runs("payments-scan"))),
+    ]
+    (shown,) = screen.json("scans")["scans"]
+    assert shown["lag_s"] > 0
+    assert shown["under_way"] is None
+    assert shown["last"]["injected"] == 1
+
+
+def test_scans_names_holes(screen: Screen, provider: Provider) -> None:
+    provider.keeps = 2 * DAY
+    scanned(screen)
+    screen.rig.turn(days=5)
+    scanned(screen)
+    assert "hole in payments: " in screen.err
+    screen("scans")
+    assert "cannot be proven complete: older than what the provider still lists" in screen.err
+    (hole,) = screen.json("scans", "payments-scan")["holes"]
+    assert hole["source"] == "payments"
+
+
+def test_a_window_under_way_shows_its_page(screen: Screen, provider: Provider) -> None:
+    provider.size = 1
+    for minute in (30, 20, 10):
+        provider.happens(f"e{minute}", timedelta(minutes=minute))
+    provider.fails[3] = ListingFailed("500")
+    scanned(screen)
+    assert screen.code == 1
+    assert screen("scans")[1].split()[2:4] == ["page", "3"]
+    assert screen.json("scans")["scans"][0]["under_way"]["listed"] == 2
