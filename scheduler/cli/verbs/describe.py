@@ -62,6 +62,8 @@ def _head(surface: Surface, job: Shown) -> None:
     if job["schedule"]:
         line(surface, "Schedule", " | ".join(job["schedule"]) + f"  {zone or ''}")
         line(surface, "", job["schedule_in_words"] or "")
+    if job["definition"].get("on_event"):
+        line(surface, "Events", _events(job["definition"]["on_event"]))
     line(surface, "Next run", surface.when(job["next_run_at"], zone) if job["enabled"] else "- (disabled)")
     line(
         surface, "Deadline", surface.when(job["deadline_at"]) if job["deadline_at"] else "none: nothing is expected now"
@@ -145,11 +147,19 @@ def _habits(surface: Surface, job: Shown) -> None:
         surface.out(f"    {one['key']}: {one['value']}")
 
 
+def _events(on_event: Shown) -> str:
+    """Which events start it, in words."""
+    said = f"{', '.join(on_event['types'])} of {on_event['source']}" if on_event.get("types") else on_event["source"]
+    if on_event.get("where"):
+        said += f", where {on_event['where']}"
+    return f"{said}, one at a time per subject" if on_event.get("order") == "subject" else said
+
+
 def _definition(surface: Surface, definition: Shown) -> None:
     """What it does and its policies; what says nothing (no value, an empty list) is left out."""
     surface.out("\nDefinition")
     said = {key: value for key, value in definition.items() if key != "description" and value not in (None, "", [], {})}
-    first = [key for key in ("schedule", "timezone", "day_match", *ACTIONS) if key in said]
+    first = [key for key in ("schedule", "timezone", "day_match", "on_event", "after", *ACTIONS) if key in said]
     size = max(map(width, said), default=0) + 4
     for key in dict.fromkeys([*first, *said]):
         line(surface, f"  {key}", written(said[key]), size)
