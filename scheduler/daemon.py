@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import version
 
 from scheduler.core.errors import InvalidInput, SchedulerError, StartError
+from scheduler.memory import keep_together
 from scheduler.settings import AFTER_RESTORE, SETTINGS, load_settings
 from scheduler.streams import let_go, open_missing_streams, tell
 
@@ -48,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     start that settings or the file forbid."""
     open_missing_streams(lose_output=True)
     flags = vars(parser().parse_args(arguments))
+    keep_together()
     faulthandler.enable()  # A watchdog's SIGABRT then tells where each thread was.
     try:
         settings = load_settings(flags, os.environ)
