@@ -26,7 +26,8 @@ def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | Non
         return {}
     _end_skips(session, {run.job for run in runs if run.scheduled_for is not None})
     queues = set(session.rows(_QUEUES).scalars())
-    line = open_locks(session, {run.lock for run in runs if run.lock is not None})
+    ordered = any(run.rank is not None for run in runs)
+    line = open_locks(session, {run.lock for run in runs if run.lock is not None}, hold=ordered)
     pauses = _Pauses(session, runs)
     rows = []
     placed: dict[str, WaitsFor | None] = {}
@@ -82,12 +83,16 @@ def _end_skips(session: Session, jobs: set[str]) -> None:
         session.write(update(t.jobs).where(session.among(table.name, names)).values(last_skip_id=None))
 
 
-def open_locks(session: Session, keys: set[str]) -> set[str]:
-    """Makes the rows of these locks; those that are held or have somebody in line."""
+def open_locks(session: Session, keys: set[str], *, hold: bool = False) -> set[str]:
+    """Makes the rows of these locks; those that are held or have somebody in line. With `hold`, nobody deletes one that
+    is there until the transaction ends: those of subjects go when they are idle."""
     if not keys:
         return set()
     table = t.locks.c
-    there = set(session.rows(select(table.key).where(session.among(table.key, keys))).scalars())
+    here = select(table.key).where(session.among(table.key, keys))
+    if hold:
+        here = here.order_by(table.key).with_for_update(read=True, key_share=True)
+    there = set(session.rows(here).scalars())
     insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)], new_only=True)
     if not there:
         return set()

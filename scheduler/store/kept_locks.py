@@ -21,7 +21,9 @@ def let_go(session: Session, runs: Collection[str]) -> None:
         return
     table = t.locks.c
     kept = (session.among(table.key, keys), session.among(table.run, runs))
-    mine = session.rows(select(table.key).where(*kept).order_by(table.key).with_for_update()).scalars().all()
+    mine = (
+        session.rows(select(table.key).where(*kept).order_by(table.key).with_for_update(key_share=True)).scalars().all()
+    )
     if mine:
         session.write(update(t.locks).where(session.among(table.key, mine)).values(run=None))
         next_in_line(session, mine)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, not_, or_, select, update
+from sqlalchemy import Row, and_, delete, exists, not_, or_, select, update
 
 from scheduler.core.model import Status
 from scheduler.store import tables as t
@@ -17,6 +17,9 @@ from scheduler.store.session import Session
 
 OUTSIDE = timedelta(hours=48)
 """Runs whose key came from outside are kept at least so long: their sender may repeat the request."""
+IDLE = timedelta(days=1)
+"""The lock of a subject stays so long after its last holder. Made anew its fence begins with the time, which is then
+greater for sure."""
 _TICK = timedelta(microseconds=1)
 
 
@@ -40,6 +43,7 @@ def prune(session: Session, job: str, keep: timedelta | int, keep_output: timede
         _summarize(session, job, runs, skips)
         _move_edge(session, job, runs, skips)
         _delete_runs(session, runs)
+        _delete_locks(session, {row.lock for row in runs if row.rank is not None}, now)
         if skips:
             session.write(delete(t.skips).where(t.skips.c.id.in_([row.id for row in skips])))
         removed = len(runs) + len(skips)
@@ -77,6 +81,8 @@ def _old_runs(session: Session, job: str, edge: datetime, now: datetime) -> Any:
         t.runs.c.started_at,
         t.runs.c.finished_at,
         t.runs.c.took,
+        t.runs.c.lock,
+        t.runs.c.rank,
     )
     return (
         select(*columns)
@@ -157,6 +163,21 @@ def _delete_runs(session: Session, runs: Sequence[Row[Any]]) -> None:
         return
     session.write(delete(t.outputs).where(t.outputs.c.run.in_([row.id for row in runs])))
     session.write(delete(t.runs).where(t.runs.c.seq.in_([row.seq for row in runs])))
+
+
+def _delete_locks(session: Session, keys: set[str], now: datetime) -> None:
+    """Of locks that were made for one subject each, those that nobody holds or waits for."""
+    if not keys:
+        return
+    table = t.locks.c
+    waited_for = exists().where(t.IS_ORDERED, t.runs.c.lock == table.key)
+    last = int((now - IDLE).timestamp() * 1000)
+    idle = (table.run.is_(None), table.fence < last, not_(waited_for))
+    query = select(table.key).where(session.among(table.key, keys), *idle).order_by(table.key)
+    mine = session.rows(query.with_for_update(skip_locked=True)).scalars().all()
+    if mine:
+        # once more: a run may have come between the look and the lock
+        session.write(delete(t.locks).where(session.among(table.key, mine), *idle))
 
 
 def _old_outputs(session: Session, job: str, edge: datetime, limit: int) -> int:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 
+from sqlalchemy import select
+
 from scheduler.core.job import Action, Job, Queue
 from scheduler.core.model import Cause, NewRun, Pause, Run, Status, WaitsFor
+from scheduler.store import tables as t
 from scheduler.store.store import SqlStore
-from tests.store.world import HOUR, MINUTE, T0, add, claim, get, new_run, promote, set_up, settle, settlement
+from tests.store.world import DAY, HOUR, MINUTE, T0, add, claim, get, new_run, promote, set_up, settle, settlement
 
 LOCK = "event:job:order-7"
 
@@ -140,6 +143,49 @@ def test_lines_do_not_meet(store: SqlStore) -> None:
     runs = claim(store)
     assert [run.rank for run in runs if run.lock is not None and run.lock != "lock:x"] == [1, 1, 1]
     assert [run.rank for run in runs if run.lock in (None, "lock:x")] == [None, None]
+
+
+def _locks(store: SqlStore) -> set[str]:
+    with store._database.reading() as connection:
+        return set(connection.execute(select(t.locks.c.key)).scalars())
+
+
+def test_the_lock_of_a_subject_goes_with_its_runs(store: SqlStore) -> None:
+    set_up(store, ["job", "other"])
+    names = ["done", "waited for", "running", "kept"]
+    add(store, new_run("job", lock="lock:x"), *[ranked(1, name, lock=f"event:job:{name}") for name in names])
+    runs = claim(store)
+    settle(store, *[settlement(run, Status.CANCELED) for run in runs if run.lock != "event:job:kept"])
+    settle(store, *[settlement(run, Status.FAILED, keeps_lock=True) for run in runs if run.lock == "event:job:kept"])
+    later = ranked(2, "later", lock="event:job:waited for", job="other")
+    add(store, ranked(2, "next", lock="event:job:running", job="other"))
+    assert len(claim(store)) == 1
+    add(store, later)
+
+    def prune(days: int) -> None:
+        with store.begin() as tx:
+            tx.runs.prune("job", HOUR, HOUR, T0 + days * DAY, 100)
+
+    everything = {"lock:x", *(f"event:job:{name}" for name in names)}
+    assert _locks(store) == everything
+    prune(1)
+    assert _locks(store) == everything
+    prune(3)
+    assert _locks(store) == everything - {"event:job:done"}
+    assert later.id in {run.id for run in claim(store, T0 + 3 * DAY)}
+
+
+def test_a_subject_that_comes_back_has_a_greater_fence(store: SqlStore) -> None:
+    set_up(store)
+    add(store, ranked(1))
+    first = one(store)
+    settle(store, settlement(first, Status.CANCELED))
+    with store.begin() as tx:
+        tx.runs.prune("job", HOUR, HOUR, T0 + 3 * DAY, 100)
+    assert _locks(store) == set()
+    add(store, ranked(1))
+    (again,) = claim(store, T0 + 3 * DAY)
+    assert again.fence > first.fence
 
 
 def test_a_definition_that_changes_leaves_the_line(store: SqlStore) -> None:
