@@ -46,6 +46,16 @@ def test_jobs_come_from_the_daemon(served: Served, line: str) -> None:
     assert completed(None, line.format("mi")) == []
 
 
+def test_sources_come_from_the_file_without_a_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text("sources: {stripe: {preset: stripe}, shop: {}, git: {}}\njobs: {}\n")
+    assert completed(None, f"verify --config {file} s") == ["stripe", "shop"]
+    monkeypatch.setenv("SCHEDULER_CONFIG", str(file))
+    assert completed(None, "verify g") == ["git"]
+    file.write_text("sources: [")
+    assert completed(None, "verify g") == []
+
+
 @pytest.mark.parametrize("verb", ["logs", "cancel", "retry"])
 def test_runs_are_offered_too(served: Served, verb: str) -> None:
     served.rig.tick(minutes=1)

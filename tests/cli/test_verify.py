@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.core.signature import LiveSecret
+from scheduler.signatures.registry import build
 from tests.cli.typed import NOW, Typist
 
 SOURCES = """
@@ -19,6 +21,7 @@ sources:
     event: {id: "header:X-Id", type: kind}
   square: {preset: square, secrets: {env: NEW}, url: "https://shop.example/hook"}
   open: {signature: {scheme: none}, trust: network, event: {id: id}}
+  twilio: {preset: twilio, secrets: {env: NEW}, url: "https://shop.example/sms"}
   slack: {preset: slack, secrets: {env: NEW}}
 jobs: {}
 """
@@ -121,6 +124,16 @@ def test_the_registered_address_can_be_tried(schedctl: Typist) -> None:
     arguments = ("verify", "square", "--header", f"x-square-hmacsha256-signature: {mac}", "--body", '{"event_id": "1"}')
     assert schedctl(*arguments).code == 1
     assert schedctl(*arguments, "--url", "https://other.example/hook").code == 0
+
+
+def test_a_query_that_is_signed(schedctl: Typist) -> None:
+    body = b'{"MessageSid": "SM1"}'
+    url = "https://shop.example/sms"
+    signed = build("twilio", {}).sign(body, LiveSecret("NEW", "whsec_new"), now=NOW, url=url)
+    headers = [word for name, value in signed.headers.items() for word in ("--header", f"{name}: {value}")]
+    assert schedctl("verify", "twilio", *headers, "--body", body.decode(), "--query", signed.query).code == 0
+    answer = schedctl("verify", "twilio", *headers, "--body", body.decode())
+    assert (answer.code, answer.out.split(":")[0]) == (1, "✗ body_unsigned")
 
 
 def test_a_handshake_is_valid_and_no_event(schedctl: Typist) -> None:

@@ -37,6 +37,7 @@ class Own:
     id: str
     token: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     size: int = 10
     pace: timedelta | None = None
 
@@ -197,6 +198,7 @@ BROKEN = [
     (OWN.replace("}}", ", size: 200}}"), "too many", "write at most 100"),
     (OWN.replace("}}", ", pace: 5}}"), "a duration must be text", "90s"),
     (OWN.replace("}}", ", size: {env: N}}}"), "`size` cannot be a secret", "secrets may be headers, token"),
+    (OWN.replace("}}", ", names: {a: {env: N}}}}"), "`names` cannot be a secret", "secrets may be headers, token"),
     (OWN.replace("}}", ", token: {env: N, file: /n}}}"), "exactly one place", "write {env: NAME}"),
     (OWN.replace("}}", ", headers: {A: {env: N, file: /n}}}}"), "exactly one place", "write {env: NAME}"),
     (OWN.replace("{url: 'https://x'}", "[1]"), "a list is not a mapping", "name: value"),

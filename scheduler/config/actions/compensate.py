@@ -62,12 +62,13 @@ def _with(value: object, info: ValidationInfo) -> dict[str, Value]:
 
 
 def _value(name: str, value: object, secret: Collection[str], interpolation: Interpolation) -> Value:
+    inner = value.values() if isinstance(value, Mapping) else ()
+    if name not in secret and any(map(_names_secret, (value, *inner))):
+        others = f"; secrets may be {', '.join(sorted(secret))}" if secret else ""
+        refuse(f"`{name}` cannot be a secret", f"write its value{others}")
     if _names_secret(value):
-        if name not in secret:
-            others = f"; secrets may be {', '.join(sorted(secret))}" if secret else ""
-            refuse(f"`{name}` cannot be a secret", f"write its value{others}")
         return SecretModel.model_validate(value)
-    if name in secret and isinstance(value, Mapping):
+    if isinstance(value, Mapping):
         return {
             key: SecretModel.model_validate(one) if _names_secret(one) else interpolation.fill_all(one)
             for key, one in value.items()
