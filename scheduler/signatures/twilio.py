@@ -83,7 +83,10 @@ class Twilio(MacScheme):
         form = not body.lstrip().startswith((b"{", b"["))
         query = "" if form else f"{_HASH}={hashlib.sha256(body).hexdigest()}"
         called = f"{url}{'&' if '?' in url else '?'}{query}" if query else url
-        text = called.encode("utf-8", "replace") + (_fields(body) if form else b"")
+        try:
+            text = called.encode("utf-8", "replace") + (_fields(body) if form else b"")
+        except Unreadable as error:
+            raise InvalidInput(error.rejected.why, hint="send JSON, or a form as Twilio does") from None
         headers = {
             _HEADER: encoded(self._code(key, text), "base64"),
             "Content-Type": _FORM if form else "application/json",

@@ -213,6 +213,11 @@ def test_twilio_fields_are_sorted_and_each_counts_once() -> None:
     assert _reason(verify(build("twilio", {}), replace(request, body=body + b"&c"), "token")) == "signature_mismatch"
 
 
+def test_twilio_form_that_cannot_be_signed() -> None:
+    with pytest.raises(InvalidInput, match="not ASCII"):
+        build("twilio", {}).sign("é=1".encode(), LiveSecret("it", "a-token"), now=NOW, url="https://example.com/")
+
+
 @pytest.mark.parametrize("content_type", ["application/json", "", "text/plain"])
 def test_twilio_body_that_nothing_signs(content_type: str) -> None:
     """Whoever has seen one request without fields could put any body behind its signature."""

@@ -71,10 +71,14 @@ class Hooks:
         self.sources = {one.name: one for one in sources or (source(),)}
         self.inbox = Inbox()
         self.environ = dict(ENVIRON)
-        self.receptions = Receptions(lambda: self.sources, build, self.environ)
         self.said: list[tuple[str, str]] = []
         self.served: list[tuple[str, str, int]] = []
         self.now = datetime(2026, 10, 1, 12, 0, tzinfo=UTC)
+        self.renew()
+
+    def renew(self) -> None:
+        """As a daemon that starts with this environment and this inbox."""
+        self.receptions = Receptions(lambda: self.sources, build, self.environ)
         self.app: Any = Webhooks(
             self.receptions,
             self.inbox,  # type: ignore[arg-type]
