@@ -74,6 +74,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """As much of a stored event as a scan asks for. `missed` as in Event; `listed`: the scan job that asks found it in
+    its list before."""
+
+    seq: int
+    received_at: datetime
+    found_by: str = ""
+    missed: bool = False
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """What became of an event that was handed in: the row's `seq`, whether it is `new`, and the runs that it made."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,10 +24,10 @@ class ListReader:
         self._source = source.name
         self._fields = FieldReader(source.event)
 
-    def checked(self, page: Page) -> Page:
+    def checked(self, page: Page, known: Container[str]) -> Page:
         """The page; items that cannot be events of this source have become Undecodable. One whose id is not the one
-        that its webhook would have must not get in: the webhook would come as another event."""
-        return replace(page, items=tuple(self._checked(item) for item in page.items))
+        that its webhook would have must not get in: the webhook would come as another event. `known` are in."""
+        return replace(page, items=tuple(self._checked(item, known) for item in page.items))
 
     def event(self, item: ListedEvent, job: str, now: datetime) -> NewEvent:
         """What to store for a checked item. What the body does not say, the compensator does."""
@@ -46,8 +47,8 @@ class ListReader:
             found_by=job,
         )
 
-    def _checked(self, item: ListedEvent | Undecodable) -> ListedEvent | Undecodable:
-        if isinstance(item, Undecodable):
+    def _checked(self, item: ListedEvent | Undecodable, known: Container[str]) -> ListedEvent | Undecodable:
+        if isinstance(item, Undecodable) or item.id in known:
             return item
         if not item.id or len(item.id) > LONGEST or not item.id.isprintable():
             return Undecodable(_text(item), "it has no id, or none that a webhook could have", item.occurred_at)

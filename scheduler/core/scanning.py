@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from scheduler.core.compensator import Coverage, ListedEvent, Page, Undecodable, Window
-from scheduler.core.event import Event
+from scheduler.core.event import Known
 from scheduler.core.scan import Counts, ScanState
 from scheduler.core.source import Compensate
 
@@ -79,7 +79,7 @@ def anew(state: ScanState) -> ScanState:
 
 
 def sort(
-    page: Page, inbox: Mapping[str, Event], seen: Container[str], state: ScanState, end: datetime, job: str
+    page: Page, inbox: Mapping[str, Known], seen: Container[str], state: ScanState, end: datetime, job: str
 ) -> Sorted:
     """`inbox`: what it has of this page's ids. `seen`: ids that this scan was told before. `end`: what occurred later
     is young. Items from before the window are nobody's business: they were settled long ago, and their ids may be
@@ -189,7 +189,7 @@ def _once(
     return sorted(events.values(), key=lambda one: (one.occurred_at, one.id)), undecodable, repeated
 
 
-def _found_here(stored: Event, state: ScanState, job: str) -> bool:
+def _found_here(stored: Known, state: ScanState, job: str) -> bool:
     began = state.began_at
     return stored.found_by == job and began is not None and stored.received_at >= began
 

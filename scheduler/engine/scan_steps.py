@@ -99,19 +99,20 @@ def take(tx: Transaction, loaded: Loaded, one: Pass, page: Page, now: datetime) 
     assert state.window is not None
     source = source_of(loaded, one.spec.source)
     reader = ListReader(source)
-    page = reader.checked(page)
-    inbox = tx.events.known(source.name, scanning.ids_of(page))
+    inbox = tx.events.known(source.name, scanning.ids_of(page), one.job.name)
+    page = reader.checked(page, inbox)
     end = scanning.end_of(state.window, one.coverage, page, now)
     found = scanning.sort(page, inbox, one.seen, state, end, one.job.name)
     arrived, injected = Arrived([]), len(found.missing)
     if one.dry:
         window = state.window
         one.unmarked += sum(
-            inbox[item.id].scan_at is None and window.start <= item.occurred_at <= end for item in found.known
+            not inbox[item.id].listed and window.start <= item.occurred_at <= end for item in found.known
         )
     else:
-        if found.known:
-            tx.events.listed(one.job.name, [inbox[item.id].seq for item in found.known], now)
+        unmarked = [inbox[item.id].seq for item in found.known if not inbox[item.id].listed]
+        if unmarked:
+            tx.events.listed(one.job.name, unmarked, now)
         if found.missing:
             events = [reader.event(item, one.job.name, now) for item in found.missing]
             arrived = arrive(tx, loaded, events, now)

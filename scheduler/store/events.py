@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Row, Select, Text, delete, exists, func, l
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.expression import TableValuedAlias
 
-from scheduler.core.event import Event, NewEvent, Reject, Via
+from scheduler.core.event import Event, Known, NewEvent, Reject, Via
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.event_rows import BARE, bare, event_row, pairs, reject_of, reject_row
@@ -157,10 +157,15 @@ class SqlEvents:
         bodies = {row.event: (pairs(row.headers), bytes(row.body)) for row in self.session.rows(here)}
         return [replace(event, headers=bodies[event.seq][0], body=bodies[event.seq][1]) for event in found]
 
-    def known(self, source: str, ids: Collection[str]) -> dict[str, Event]:
-        """Those of these ids that the inbox has, without bodies and headers; one query."""
-        rows = self.session.rows(select(*BARE).where(_E.source == source, self.session.among(_E.id, ids)))
-        return {row[2]: bare(row) for row in rows}
+    def known(self, source: str, ids: Collection[str], job: str = "") -> dict[str, Known]:
+        """Those of these ids that the inbox has, as the scan job `job` sees them; one query."""
+        before = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
+        query = select(_E.id, _E.seq, _E.received_at, _E.found_by, t.IS_MISSED, before)
+        rows = self.session.rows(query.where(_E.source == source, self.session.among(_E.id, ids)))
+        return {
+            id: Known(seq, received_at, found_by, bool(missed), bool(listed))
+            for id, seq, received_at, found_by, missed, listed in rows  # noqa: A001  # as the column
+        }
 
     def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
         """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,

@@ -10,7 +10,7 @@ import pytest
 from scheduler.config.load import load_texts
 from scheduler.core.compensator import ListedEvent, Window
 from scheduler.core.errors import InvalidInput
-from scheduler.core.event import Event, Via
+from scheduler.core.event import Known, Via
 from scheduler.core.model import Status
 from scheduler.store.events import SqlEvents
 from scheduler.store.store import SqlStore
@@ -39,7 +39,7 @@ def test_r02_the_unique_index_decides_never_a_look_before(rig: ScanRig, monkeypa
     rig.provider.happens("both", 30 * MINUTE)
     rig.webhook("both", 30 * MINUTE)
 
-    def nothing(self: SqlEvents, source: str, ids: Collection[str]) -> Mapping[str, Event]:
+    def nothing(self: SqlEvents, source: str, ids: Collection[str], job: str = "") -> Mapping[str, Known]:
         return {}
 
     monkeypatch.setattr(SqlEvents, "known", nothing)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from scheduler.core.event import Event, NewEvent, Reject
+from scheduler.core.event import Event, Known, NewEvent, Reject
 
 
 class Events(Protocol):
@@ -40,8 +40,8 @@ class Events(Protocol):
         """With bodies."""
         ...
 
-    def known(self, source: str, ids: Collection[str]) -> Mapping[str, Event]:
-        """Those of these ids that the inbox has, without bodies and headers; one query."""
+    def known(self, source: str, ids: Collection[str], job: str = "") -> Mapping[str, Known]:
+        """Those of these ids that the inbox has, as the scan job `job` sees them; one query."""
         ...
 
     def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
