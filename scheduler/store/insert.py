@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import exists, or_, select, update
+from sqlalchemy import or_, select, update
 
 from scheduler.core.model import Cause, NewRun, Pause, Status, WaitsFor
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all
 from scheduler.store.kept_locks import let_go
 from scheduler.store.pauses import closed_jobs, pauses_of
+from scheduler.store.promote import OLDEST_READY, OLDEST_WAITER
 from scheduler.store.session import Session, chunks
 
 _QUEUES = select(t.queues.c.name)
@@ -96,11 +97,7 @@ def open_locks(session: Session, keys: set[str], *, hold: bool = False) -> set[s
     insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)], new_only=True)
     if not there:
         return set()
-    busy = or_(
-        table.run.is_not(None),
-        exists().where(t.IN_LINE, t.runs.c.lock == table.key),
-        exists().where(t.WAITS_LOCK, t.runs.c.lock == table.key),
-    )
+    busy = or_(table.run.is_not(None), OLDEST_READY.is_not(None), OLDEST_WAITER.is_not(None))
     return set(session.rows(select(table.key).where(session.among(table.key, there), busy)).scalars())
 
 

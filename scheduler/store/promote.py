@@ -17,10 +17,12 @@ from sqlalchemy.sql.elements import KeyedColumnElement
 from scheduler.core.model import WaitsFor
 from scheduler.store import tables as t
 from scheduler.store.pauses import held_back
-from scheduler.store.session import Session
+from scheduler.store.session import Session, chunks
 
 SWEEP = 2_000
 """Runs of one kind that one sweep moves at most."""
+LOCKS = 1_000
+"""Locks that one statement looks at."""
 
 
 def _oldest(where: ColumnElement[bool]) -> ScalarSelect[int]:
@@ -66,17 +68,16 @@ def promote(session: Session, now: datetime) -> int:
 def next_in_line(session: Session, keys: Collection[str]) -> int:
     """For each of these locks that is free: the first in its line becomes ready, if it waits for nothing else: by rank
     if there are ranks, else the oldest, unless an older one is ready."""
-    if not keys:
-        return 0
-    free = (session.among(t.locks.c.key, keys), t.locks.c.run.is_(None))
     seqs = []
-    for oldest, ready, first in session.rows(select(OLDEST_WAITER, OLDEST_READY, FIRST_ORDERED).where(*free)):
-        if oldest is None:
-            continue
-        if first is not None:
-            seqs.append(first)
-        elif ready is None or oldest < ready:
-            seqs.append(oldest)
+    for some in chunks(keys, LOCKS):
+        free = (session.among(t.locks.c.key, some), t.locks.c.run.is_(None))
+        for oldest, ready, first in session.rows(select(OLDEST_WAITER, OLDEST_READY, FIRST_ORDERED).where(*free)):
+            if oldest is None:
+                continue
+            if first is not None:
+                seqs.append(first)
+            elif ready is None or oldest < ready:
+                seqs.append(oldest)
     return _change(session, _waiting_for_lock(session, sorted(seqs)), waits_for=None)
 
 

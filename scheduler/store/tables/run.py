@@ -100,8 +100,9 @@ partial("runs_waiting_lock", runs.c.lock, runs.c.seq, where=WAITS_LOCK)
 partial("runs_waiting_time", runs.c.not_before, where=WAITS_TIME)
 # which jobs have runs that wait for the end of a pause
 partial("runs_waiting_pause", runs.c.job, runs.c.seq, where=WAITS_PAUSE)
-# is somebody before me in the line for this lock?
-partial("runs_front", runs.c.lock, where=IN_LINE)
+# is somebody before me in the line for this lock? With `seq`, without which a server that knows nothing about the table
+# may look for one among all that are ready
+partial("runs_front", runs.c.lock, runs.c.seq, where=IN_LINE)
 # how many run in this queue
 partial("runs_running_queue", runs.c.queue, where=IS_RUNNING)
 # what a node holds

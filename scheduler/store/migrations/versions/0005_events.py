@@ -21,6 +21,8 @@ def upgrade() -> None:
 def _runs() -> None:
     op.add_column("runs", sa.Column("event", Big))
     op.add_column("runs", sa.Column("rank", Big))
+    op.drop_index("runs_front", "runs")
+    _partial("runs_front", "runs", ["lock", "seq"], "status = 'PENDING' AND waits_for IS NULL AND lock IS NOT NULL")
     _partial("runs_event", "runs", ["event", "job"], "event IS NOT NULL")
     _partial("runs_ordered", "runs", ["lock", "rank", "key"], "status = 'PENDING' AND rank IS NOT NULL")
 
