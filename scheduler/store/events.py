@@ -9,7 +9,22 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Text, delete, exists, func, literal, not_, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    delete,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.expression import TableValuedAlias
 
@@ -82,11 +97,8 @@ class SqlEvents:
         """Notes further webhooks of events that are there."""
         rows: list[Row[Any]] = []
         for source, keys in groupby(sorted(told), key=lambda key: key[0]):
-            query = select(_E.seq, _E.source, _E.id, _E.webhook_at).where(
-                _E.source == source, self.session.among(_E.id, [key[1] for key in keys])
-            )
-            # in the order of their index: by `seq` a planner may prefer to read the whole source
-            rows += self.session.rows(query.order_by(_E.id).with_for_update(key_share=True)).all()
+            columns = (_E.seq, _E.source, _E.id, _E.webhook_at)
+            rows += self.session.rows(self._named(source, [key[1] for key in keys], columns, lock=True)).all()
         webhooks = {row.seq: [one for one in told[row.source, row.id] if one.via is Via.WEBHOOK] for row in rows}
         first = {row.seq: webhooks[row.seq] for row in rows if row.webhook_at is None and webhooks[row.seq]}
         again: dict[int, list[int]] = {}
@@ -159,13 +171,25 @@ class SqlEvents:
 
     def known(self, source: str, ids: Collection[str], job: str = "") -> dict[str, Known]:
         """Those of these ids that the inbox has, as the scan job `job` sees them; one query."""
-        before = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
-        query = select(_E.id, _E.seq, _E.received_at, _E.found_by, t.IS_MISSED, before)
-        rows = self.session.rows(query.where(_E.source == source, self.session.among(_E.id, ids)))
+        at = select(t.listings.c.at).where(t.listings.c.event == _E.seq, t.listings.c.job == job).scalar_subquery()
+        columns = (_E.id, _E.seq, _E.received_at, _E.found_by, t.IS_MISSED.label("missed"), at.label("listed_at"))
         return {
-            id: Known(seq, received_at, found_by, bool(missed), bool(listed))
-            for id, seq, received_at, found_by, missed, listed in rows  # noqa: A001  # as the column
+            row.id: Known(row.seq, row.received_at, row.found_by, bool(row.missed), row.listed_at is not None)
+            for row in self.session.rows(self._named(source, ids, columns))
         }
+
+    def _named(
+        self, source: str, ids: Collection[str], columns: Sequence[ColumnElement[Any]], *, lock: bool = False
+    ) -> Select[*tuple[Any, ...]]:
+        """Asks for these events in the order of their ids; with `lock`, nobody else changes them until the transaction
+        ends. One by one on PostgreSQL, which otherwise may read the whole source before it has statistics."""
+        each = self._each(ids)
+        one = select(*columns).where(_E.source == source)
+        if self.session.kind == "sqlite":
+            return one.where(_E.id.in_(select(each.c.value))).order_by(_E.id)
+        one = one.where(_E.id == each.c.value).correlate(each).limit(1)
+        found = (one.with_for_update(key_share=True) if lock else one).lateral("named")
+        return select(found).select_from(each.join(found, true())).order_by(each.c.value)
 
     def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
         """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,

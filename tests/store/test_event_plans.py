@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from sqlalchemy import bindparam, event, text
 
 from scheduler.core.event import NewEvent, Via
 from scheduler.core.event_queries import EventFilter
+from scheduler.core.ids import new_id
 from scheduler.core.ports import Transaction
 from scheduler.core.queries import Queries
+from scheduler.core.requests import Claim
 from scheduler.store.store import SqlStore
 from scheduler.store.types import UtcInstant
 from tests.databases import Place
@@ -185,15 +188,26 @@ def test_a_page_of_a_scan_is_one_query(store: SqlStore) -> None:
     assert len(statements) == 1
 
 
-def test_a_line_by_rank_comes_in_order_from_its_index(store: SqlStore) -> None:
-    runs = [new_run("job", lock="event:job:a", rank=-number) for number in range(500)]
+@pytest.mark.parametrize("ordered", [False, True])
+def test_each_line_is_served_from_its_indexes(store: SqlStore, ordered: bool) -> None:
+    """However many runs are ready and however many lines there are: a few seeks for each line."""
+    runs = [
+        new_run("job", key=f"event:shop:{place}-{line}", lock=f"event:job:{line}", rank=place if ordered else None)
+        for place in range(2)
+        for line in range(600)
+    ]
     with store.begin() as tx:
         tx.runs.insert(runs)
     with _statements(store) as statements, store.begin() as tx:
         tx.runs.promote(T0)
-    plans = [_plan(store, *one) for one in statements if "runs.rank" in one[0]]
-    assert plans
+        tx.runs.claim(Claim("n1", 1, 10), T0)
+        tx.runs.insert([replace(run, id=new_id(), key=f"{run.key}-later") for run in runs])
+    plans = [_plan(store, *one) for one in statements if "min(runs.seq)" in one[0] and "FROM locks" in one[0]]
+    assert len(plans) == 3
     for plan in plans:
-        assert "runs_ordered" in plan
+        assert "runs_front" in plan
+        assert "runs_waiting_lock" in plan
+        assert "runs_ready" not in plan
         assert "TEMP B-TREE" not in plan
-        assert "Sort" not in plan
+        assert "Sort Key: runs" not in plan
+    assert all("runs_ordered" in plan for plan in plans[:2])
