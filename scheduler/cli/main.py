@@ -53,7 +53,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "diff": "What a reload would change",
         "reload": "Put the daemon's file in force",
         "show": "Jobs with their effective values",
-        "verify": "Whether a source would take a request, and why not",
+        "verify": "Whether a webhook is signed as it must be, and why not",
         "explain": "A cron expression in words",
         "schema": "The JSON Schema of jobs.yaml",
         "import-crontab": "Turn a crontab into jobs.yaml",

@@ -63,9 +63,12 @@ class Senders:
         self.bundle.complain(("sources", name, *path), reason, hint, key=key)
 
     def _source(self, name: str, model: SourceModel) -> Source | None:
-        preset = self._preset(name, model)
         signature = model.signature or SignatureModel()
         kind = signature.scheme or model.preset
+        if model.preset is None and kind in self.schemes.presets():
+            # A provider's way of signing says who sends.
+            model = model.model_copy(update={"preset": kind})
+        preset = self._preset(name, model)
         if preset is None or kind is None:
             if preset is not None:
                 hint = f"write preset: {', '.join(sorted(self.schemes.presets()))}, or signature: {{scheme: hmac, …}}"

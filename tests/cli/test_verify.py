@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import io
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from scheduler.core.signature import LiveSecret
 from scheduler.signatures.registry import build
 from tests.cli.typed import NOW, Typist
+from tests.signatures.test_vectors import REASONS, VECTORS
 
 SOURCES = """
 sources:
@@ -60,13 +61,35 @@ def test_a_request_that_is_taken(schedctl: Typist) -> None:
 def test_for_machines(schedctl: Typist) -> None:
     found = schedctl("verify", "stripe", "--header", stripe(), "--body", "@body", "-o", "json")
     assert found.code == 0
-    assert found.data["valid"] is True
+    assert (found.data["valid"], found.data["taken"], found.data["refused"]) == (True, True, None)
     assert (found.data["reason"], found.data["secret"], found.data["difference_s"]) == (None, "NEW", 3.0)
     assert found.data["event"]["occurred_at"] == "2026-03-02T07:59:50Z"
     found = schedctl("verify", "stripe", "--header", stripe(secret="x"), "--body", "@body", "-o", "json")
     assert (found.code, found.data["valid"], found.data["reason"]) == (1, False, "signature_mismatch")
-    assert found.data["event"] is None
+    assert (found.data["event"], found.data["taken"]) == (None, False)
     assert schedctl("verify", "stripe", "--body", "@body", "-o", "name").out == "signature_missing\n"
+
+
+def test_published_signatures(schedctl: Typist) -> None:
+    """By the whole way: a file, its source, headers and body as typed."""
+    names = {"standard-webhooks": "standard", "standard-webhooks-ed25519": "standard", "adyen-standard": "adyen"}
+    tried = 0
+    for name, vector in VECTORS.items():
+        if "body" not in vector:
+            continue
+        kind = names.get(vector["scheme"], vector["scheme"])
+        url = vector.get("url", "http://x")
+        one = f"{{preset: {kind}, secrets: [{{env: V}}], url: '{url}'}}"
+        Path("jobs.yaml").write_text(f"sources: {{s: {one}}}\njobs: {{}}")
+        Path("body").write_bytes(vector["body"].encode())
+        headers = [word for one, value in vector["headers"].items() for word in ("--header", f"{one}: {value}")]
+        at = datetime.fromtimestamp(vector.get("now") or NOW.timestamp(), UTC).isoformat()
+        secret = vector.get("secret") or vector["public_key"]
+        answer = schedctl("verify", "s", *headers, "--body", "@body", "--at", at, "-o", "json", V=secret)
+        assert (name, answer.data["valid"], answer.code) == (name, vector["valid"], 0 if vector["valid"] else 1)
+        assert answer.data["reason"] == REASONS.get(name)
+        tried += 1
+    assert tried == 24
 
 
 def test_a_body_that_was_written_anew_on_its_way(schedctl: Typist) -> None:
@@ -110,10 +133,18 @@ def test_fields_from_headers_of_a_file(schedctl: Typist) -> None:
     assert found.data["event"]["id"].endswith(" 1")
 
 
-def test_a_signature_that_is_right_for_an_event_without_an_id(schedctl: Typist) -> None:
-    answer = schedctl("verify", "own", "--header", f"X-Signature: {code('s', b'{}')}", "--body", "{}")
-    assert answer.code == 1
-    assert answer.out.startswith("✗ event_id_missing: there is no event id at header:X-Id\n")
+@pytest.mark.parametrize(
+    ("body", "reason"), [("{}", "event_id_missing"), ("Hello", "body_malformed")], ids=["no id", "no JSON"]
+)
+def test_a_signature_that_is_right_under_what_is_no_event(schedctl: Typist, body: str, reason: str) -> None:
+    arguments = ("verify", "own", "--header", f"X-Signature: {code('s', body.encode())}", "--body", body)
+    answer = schedctl(*arguments)
+    assert answer.code == 0
+    assert answer.out.startswith(f"✓ valid, signed with secret\n✗ no event that it would take: {reason}: ")
+    found = schedctl(*arguments, "-o", "json").data
+    assert (found["valid"], found["reason"], found["taken"]) == (True, None, False)
+    assert found["refused"]["reason"] == reason
+    assert found["event"] is None
 
 
 def test_the_registered_address_can_be_tried(schedctl: Typist) -> None:

@@ -64,6 +64,13 @@ def test_a_preset_with_another_scheme() -> None:
     assert (made.preset, made.scheme, made.event) == ("gitlab", "standard", presets()["gitlab"].event)
 
 
+@pytest.mark.parametrize("kind", presets())
+def test_the_scheme_of_a_provider_is_its_preset(kind: str) -> None:
+    url = ", url: https://x.example/hook" if discover()[kind]().needs_url else ""
+    alone = source(f"signature: {{scheme: {kind}}}, {SECRET}{url}")
+    assert alone == source(f"preset: {kind}, {SECRET}{url}")
+
+
 def test_a_sender_without_a_preset() -> None:
     made = source(
         "signature: {scheme: hmac, header: X-Signature, prefix: 'sha256=', secrets: [{env: A}, {file: /b}]}, "

@@ -1,4 +1,4 @@
-"""`schedctl verify`: whether a source would take a request, and why not; offline."""
+"""`schedctl verify`: whether a request is signed as a source wants it, and why not; offline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduler.cli.verbs.check import jobs_file
 from scheduler.core.errors import NotFound
 from scheduler.core.event import NewEvent
 from scheduler.core.preset import Answer
-from scheduler.core.signature import Diagnosis, Headers, Incoming, Rejected
+from scheduler.core.signature import Accepted, Diagnosis, Headers, Incoming, Rejected
 from scheduler.core.stamp import to_text
 
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ def verify(
     url: str | None,
     at: str | None,
 ) -> int:
-    """Says whether SOURCE would take a request, and if not why: which bytes were signed, what would have been right.
+    """Says whether a request is signed as SOURCE wants it, and if not why: which bytes were signed, what would have
+    been right. And whether it is an event that the source would take.
 
     It judges as the daemon does, with the secrets that this environment gives; nothing is stored or sent. Exit 1 if
-    the request is refused."""
+    the signature is not valid."""
     name = jobs_file(surface, file)
     came = surface.now() if at is None else typed(at, surface.now(), surface.zone)
     reception = _reception(surface, name, source)
@@ -70,7 +71,7 @@ def verify(
         if found.suggested_at is not None:
             again = ["verify", source, *(["--config", file] if file else []), *_repeated("--header", headers)]
             surface.then(command_line(*again, "--body", body, "--at", to_text(found.suggested_at)))
-        elif not found.valid:
+        elif found.refused is not None:
             surface.then(shlex.join(["schedctl", "show", source, "--file", name]))
     return 0 if found.valid else 1
 
@@ -85,22 +86,30 @@ class _Judged:
 
     @property
     def valid(self) -> bool:
-        return not isinstance(self.answer, Rejected)
+        """Whether it is signed; a body that is no event is another matter."""
+        return isinstance(self.diagnosis.verdict, Accepted)
+
+    @property
+    def refused(self) -> Rejected | None:
+        return self.answer if isinstance(self.answer, Rejected) else None
 
     @property
     def suggested_at(self) -> datetime | None:
         """When the request would be in time, if its time is all that is wrong."""
-        refused = isinstance(self.answer, Rejected) and self.answer.reason.startswith("timestamp_too_")
-        return self.diagnosis.verdict.signed_at if refused else None
+        verdict = self.diagnosis.verdict
+        late = isinstance(verdict, Rejected) and verdict.reason.startswith("timestamp_too_")
+        return verdict.signed_at if late else None
 
     def data(self) -> dict[str, Any]:
-        answer, verdict = self.answer, self.diagnosis.verdict
+        answer, verdict, refused = self.answer, self.diagnosis.verdict, self.refused
         event = answer if isinstance(answer, NewEvent) else None
         difference, signed_at = verdict.difference, verdict.signed_at
         return {
             "valid": self.valid,
-            "reason": str(answer.reason) if isinstance(answer, Rejected) else None,
-            "why": answer.why if isinstance(answer, Rejected) else None,
+            "reason": None if self.valid or refused is None else str(refused.reason),
+            "why": None if self.valid or refused is None else refused.why,
+            "taken": refused is None,
+            "refused": None if refused is None else {"reason": str(refused.reason), "why": refused.why},
             "source": self.source,
             "scheme": self.diagnosis.scheme,
             "secret": getattr(verdict, "secret_name", None) or None,
@@ -149,6 +158,8 @@ def _tell(surface: Surface, found: _Judged, data: dict[str, Any]) -> None:
     if found.valid:
         by = f", signed with {data['secret']}" if data["secret"] else ", unsigned: everybody who reaches it may send"
         surface.out(f"✓ valid{by}")
+        if found.refused is not None:
+            surface.out(f"✗ no event that it would take: {found.refused.reason}: {found.refused.why}")
     else:
         surface.out(f"✗ {data['reason']}: {data['why']}")
     if found.diagnosis.verdict.signed_at is not None:
@@ -169,7 +180,7 @@ def _tell(surface: Surface, found: _Judged, data: dict[str, Any]) -> None:
         surface.out(f"  happened   {surface.when(event['occurred_at'])}")
         for problem in event["problems"]:
             surface.out(f"  problem    {problem}")
-    elif found.valid:
+    elif data["handshake"]:
         surface.out("  handshake  answered, and not stored: it only asks whether somebody is there")
 
 
