@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import http.client
 import json
 import os
@@ -72,3 +74,45 @@ def test_nobody_else_does(make_world: Make) -> None:
     world = make_world(JOBS, SCHEDULER_LOG_FORMAT="auto")
     world.start()
     assert "signin" not in world.tail()
+
+
+HOOKS = """
+version: 1
+sources:
+  shop:
+    signature: {scheme: hmac, header: X-Signature, secrets: [{env: SHOP_SECRET}]}
+    event: {id: id}
+jobs:
+  ticket: {on_event: {source: shop}, command: ["true"]}
+"""
+
+
+def test_webhooks_have_an_address_of_their_own(make_world: Make) -> None:
+    """What was answered 2xx is there after the next start, and a second telling changes nothing."""
+    world = make_world(HOOKS, SCHEDULER_WEBHOOK_LISTEN="0.0.0.0:0", SHOP_SECRET="known-to-both")
+    body = b'{"id": "e1"}'
+    signed = hmac.new(b"known-to-both", body, hashlib.sha256).hexdigest()
+
+    def post(port: int) -> tuple[int, bool]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        with closing(connection):
+            connection.request("POST", "/webhooks/shop", body, {"X-Signature": signed})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())["duplicate"]
+
+    def port() -> int:
+        wait_for(lambda: '"event": "started"' in world.tail(), 10, "the log says where webhooks are received")
+        return int(re.findall(r'"webhooks": "http://127.0.0.1:(\d+)"', world.tail())[-1])
+
+    world.start()
+    first = port()
+    assert post(first) == (202, False)
+    assert get(first, "/v1/jobs")[0] == 404
+    assert get(first, "/healthz")[0] == 200
+    assert world.stop() == 0
+    world.start()
+    wait_for(lambda: port() != first, 10, "it listens anew")
+    assert post(port()) == (202, True)
+    status, shown = world.ask("GET", "/v1/events/shop/e1")
+    assert (status, json.loads(shown)["duplicates"]) == (200, 1)
+    assert [run["job"] for run in json.loads(shown)["runs"]] == ["ticket"]
