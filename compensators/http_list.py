@@ -154,13 +154,16 @@ class HttpList:
             items = self._items(raw)
             last = len(raw) == 0 or self._beyond(window, items) or not self._says_more(reply, len(raw))
             place_ = place_.after(within(window, items), last=last)
-            done = place_.settled
-            if not done and place_.passes == _MOST_PASSES:
+            tired = place_.passes == _MOST_PASSES and not place_.settled
+            if tired:
+                place_ = _Place()
+            yield self._as_page(client, window, items, None if place_.settled else place_.cursor(), reply)
+            if place_.settled:
+                return
+            if tired:
+                # What was seen is stored; the next run begins a first pass again.
                 why = f"{self.url} changed in each of {_MOST_PASSES} passes over it: it cannot be read to its end"
                 raise ListingFailed(f"{why}; page by a cursor if the provider offers one")
-            yield self._as_page(client, window, items, None if done else place_.cursor(), reply)
-            if done:
-                return
 
     def _as_page(
         self, client: Client, window: Window, items: tuple[Item, ...], following: Cursor | None, reply: Reply

@@ -192,7 +192,6 @@ def _postgresql(
                 cursor.execute(text.encode(), dict(values))
                 yield from cursor
     except psycopg.Error as error:
-        final = isinstance(
-            error, psycopg.errors.SyntaxErrorOrAccessRuleViolation | psycopg.errors.ReadOnlySqlTransaction
-        )
+        refusals = (psycopg.ProgrammingError, psycopg.NotSupportedError, psycopg.errors.ReadOnlySqlTransaction)
+        final = isinstance(error, refusals)
         raise ListingFailed(f"query: {str(error).splitlines()[0]}", final=final) from None

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from scheduler.testing.compensators import CompensatorContract, World
-from tests.compensators.worlds import FORMS, ProviderWorld, RowsWorld, provider_of, quick
+from tests.compensators.worlds import (
+    FORMS,
+    ProviderWorld,
+    RowsWorld,
+    postgres_executes,
+    provider_of,
+    quick,
+    sqlite_executes,
+)
 
 
 class TestLists(CompensatorContract):
@@ -18,6 +26,10 @@ class TestLists(CompensatorContract):
 
 
 class TestRows(CompensatorContract):
-    @pytest.fixture
-    def world(self, tmp_path: Path) -> World:
-        return RowsWorld(tmp_path)
+    @pytest.fixture(params=["sqlite", "postgres"])
+    def world(self, request: pytest.FixtureRequest, tmp_path: Path) -> World:
+        if request.param == "sqlite":
+            path = tmp_path / "shop.db"
+            return RowsWorld(f"sqlite:///{path}", sqlite_executes(path))
+        url = request.getfixturevalue("empty_postgres_url")
+        return RowsWorld(url, postgres_executes(url))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 import compensators.common.client as client_module
 from compensators import registry
@@ -25,6 +28,7 @@ PLAIN = {"id": "event_id", "type": "event", "occurred_at": "occurred_at", "subje
 SHOPIFY = {"id": dialects.SHOPIFY_ID, "type": "", "occurred_at": "updated_at", "subject": ""}
 
 Options = Callable[[str], dict[str, Any]]
+Execute = Callable[[str, Sequence[Any]], None]
 
 
 def http(**more: Any) -> Options:
@@ -144,25 +148,25 @@ def provider_of(form: str, faults: Faults = CALM, *, now: datetime = NOON) -> Pr
 
 
 class RowsWorld(World):
-    """Rows of one's own database that wait."""
+    """Rows of one's own database that wait. `execute` runs a statement there, with its values."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "shop.db"
+    def __init__(self, database: str, execute: Execute) -> None:
+        self.database = database
+        self.execute = execute
         self.facts = Facts(CALM, Luck(1), lambda: NOON)
         self.facts.spread(60, NOON - timedelta(hours=7), NOON - timedelta(hours=1))
-        with sqlite3.connect(self.path) as connection:
-            connection.execute("CREATE TABLE waiting (id TEXT, created TEXT, number INTEGER, hook TEXT)")
-            for one in self.facts.all():
-                row = (one.id, one.at.strftime("%Y-%m-%d %H:%M:%S"), one.number, json.dumps(dialects.plain(one)))
-                connection.execute("INSERT INTO waiting VALUES (?, ?, ?, ?)", row)
-        connection.close()
+        kind = "TEXT" if database.startswith("sqlite") else "TIMESTAMPTZ"
+        execute(f"CREATE TABLE waiting (id TEXT, created {kind}, number INTEGER, hook TEXT)", ())
+        for one in self.facts.all():
+            values = (one.id, one.at.strftime("%Y-%m-%d %H:%M:%S"), one.number, json.dumps(dialects.plain(one)))
+            execute("INSERT INTO waiting VALUES (?, ?, ?, ?)", values)
         self.query = (
             "SELECT id, created AS occurred_at, 'payment' AS type, hook AS body FROM waiting "
             "WHERE created BETWEEN :start AND :end ORDER BY created, id"
         )
 
     def compensator(self) -> Compensator:
-        return registry.build("sql_query", {"database": f"sqlite:///{self.path}", "query": self.query, "size": 7}, {})
+        return registry.build("sql_query", {"database": self.database, "query": self.query, "size": 7}, {})
 
     def events(self) -> Mapping[str, datetime]:
         return {one.id: one.at for one in self.facts.all()}
@@ -172,14 +176,33 @@ class RowsWorld(World):
         assert fact is not None
         return dialects.plain(fact)
 
+    def secrets(self) -> Iterable[str]:
+        return (self.database,)
+
     def go_away(self) -> None:
-        self.path.unlink()
+        scheme = self.database.partition(":")[0]
+        self.database = f"{scheme}:///nowhere/at-all.db" if scheme == "sqlite" else "postgresql://127.0.0.1:1/x"
 
     def poison(self) -> None:
-        with sqlite3.connect(self.path) as connection:
-            connection.execute("INSERT INTO waiting SELECT NULL, created, 0, '{}' FROM waiting WHERE number = 30")
-            connection.execute("INSERT INTO waiting SELECT 'x', created, 0, 'no JSON' FROM waiting WHERE number = 31")
-        connection.close()
+        self.execute("INSERT INTO waiting SELECT NULL, created, 0, '{}' FROM waiting WHERE number = 30", ())
+        self.execute("INSERT INTO waiting SELECT 'x', created, 0, 'no JSON' FROM waiting WHERE number = 31", ())
+
+
+def sqlite_executes(path: Path) -> Execute:
+    def execute(statement: str, values: Sequence[Any]) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(statement, values)
+
+    return execute
+
+
+def postgres_executes(url: str) -> Execute:
+    def execute(statement: str, values: Sequence[Any]) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET timezone = 'UTC'")
+            connection.execute(statement.replace("?", "%s").encode(), values or None)
+
+    return execute
 
 
 def quick(monkeypatch: Any) -> list[float]:
