@@ -122,6 +122,7 @@ def test_a_file_without_a_url_is_not_passed_over(tmp_path: Path, content: bytes 
         ("SLOTS", "1_0", "a number from 1 to 4096"),
         ("WATCH", "yes", "on or off"),
         ("LISTEN", "8780", "HOST:PORT"),
+        ("WEBHOOK_LISTEN", "8781", "HOST:PORT"),
         ("LEASE", "1s", "shorter than 3s"),
         ("DRAIN_TIMEOUT", "5", "5"),
         ("LOG_FORMAT", "xml", "auto, console or json"),
@@ -140,6 +141,11 @@ def test_plugins_are_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     assert load({"SCHEDULER_PLUGINS": f"a:{tmp_path}:"}).plugins == (tmp_path / "a", tmp_path)
     assert load({}).plugins == ()
+
+
+def test_webhooks_have_no_address_of_their_own_unless_one_is_given() -> None:
+    assert load().webhook_listen is None
+    assert load({"SCHEDULER_WEBHOOK_LISTEN": "[::]:8781"}).webhook_listen == ("::", 8781)
 
 
 def test_all_at_once() -> None:
