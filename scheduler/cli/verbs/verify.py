@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scheduler.cli.complete import complete_source
+from scheduler.cli.sheet import line
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line
 from scheduler.cli.times import took, typed
@@ -28,6 +30,8 @@ from scheduler.core.stamp import to_text
 if TYPE_CHECKING:
     from scheduler.web.reception import Reception
 
+_SIGN, _LABEL = 2, 13
+"""Columns on the left."""
 _HEADER = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]+):(.*)", re.DOTALL)
 
 
@@ -156,32 +160,38 @@ def _judged(reception: Reception, incoming: Incoming, came: datetime) -> _Judged
 
 def _tell(surface: Surface, found: _Judged, data: dict[str, Any]) -> None:
     if found.valid:
-        by = f", signed with {data['secret']}" if data["secret"] else ", unsigned: everybody who reaches it may send"
-        surface.out(f"✓ valid{by}")
+        by = f"signed with {data['secret']}" if data["secret"] else "unsigned: everybody who reaches it may send"
+        line(surface, "✓", f"valid, {by}", _SIGN)
         if found.refused is not None:
-            surface.out(f"✗ no event that it would take: {found.refused.reason}: {found.refused.why}")
+            why = f"no event that it would take: {found.refused.reason}: {found.refused.why}"
+            line(surface, "✗", why, _SIGN)
     else:
-        surface.out(f"✗ {data['reason']}: {data['why']}")
-    if found.diagnosis.verdict.signed_at is not None:
-        surface.out(f"  its time   {surface.when(data['signed_at'])}{_apart(data['difference_s'])}")
+        line(surface, "✗", f"{data['reason']}: {data['why']}", _SIGN)
+    for label, text in _details(surface, found, data):
+        line(surface, f"  {label}", text, _LABEL)
+
+
+def _details(surface: Surface, found: _Judged, data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if data["signed_at"] is not None:
+        yield "its time", surface.when(data["signed_at"]) + _apart(data["difference_s"])
     for one in found.diagnosis.covered:
         more = "…" if one.length > len(one.beginning) else ""
-        surface.out(f"  signed     {one.what}: {one.length} bytes, {one.beginning}{more}")
+        yield "signed", f"{one.what}: {one.length} bytes, {one.beginning}{more}"
     for said in found.diagnosis.findings:
-        surface.out(f"  {said.about:<10} {said.what}")
+        yield said.about, said.what
     for why in found.unreadable:
         if why not in (data["why"] or ""):
-            surface.out(f"  unread     {why}")
+            yield "unread", why
     event = data["event"]
     if event is not None:
-        surface.out(f"  id         {event['id']}")
-        for key, word in (("type", "type"), ("subject", "subject")):
-            surface.out(f"  {word:<10} {event[key] or '(nothing)'}")
-        surface.out(f"  happened   {surface.when(event['occurred_at'])}")
+        yield "id", event["id"]
+        yield "type", event["type"] or "(nothing)"
+        yield "subject", event["subject"] or "(nothing)"
+        yield "happened", surface.when(event["occurred_at"])
         for problem in event["problems"]:
-            surface.out(f"  problem    {problem}")
+            yield "problem", problem
     elif data["handshake"]:
-        surface.out("  handshake  answered, and not stored: it only asks whether somebody is there")
+        yield "handshake", "answered, and not stored: it only asks whether somebody is there"
 
 
 def _apart(difference: float | None) -> str:
@@ -194,7 +204,7 @@ def _fields(header: str) -> list[tuple[bytes, bytes]]:
     """Name and value of one header, or of all lines of a file; the first line of a request is passed over."""
     if header.startswith("@"):
         lines = _bytes("--header", header).splitlines()
-        found = [_HEADER.fullmatch(line) for line in lines]
+        found = [_HEADER.fullmatch(one) for one in lines]
         return [(one[1], one[2]) for one in found if one is not None]
     one = _HEADER.fullmatch(os.fsencode(header))
     if one is None:
