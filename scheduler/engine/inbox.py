@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 TOGETHER = 100
 """Held events whose runs are made in one transaction."""
+TRIES = 3
+"""How often a newer configuration is loaded before the sender is told to come again: somebody may be reloading."""
 HEAVY = 16_384
 """Bytes of a body for which it counts once more: a thousand bodies of a MiB are no group."""
 
@@ -165,12 +167,13 @@ class EventInbox:
 
     def _write(self, work: Callable[[Transaction, Loaded, datetime], T]) -> T:
         """`work` in a transaction in which the newest configuration, which it gets, is the one in force."""
-        now = self._store.now()
-        try:
-            return self._try(work, now)
-        except LoadFirst:
-            self._follow(now)
-            return self._try(work, now)
+        for _ in range(TRIES - 1):
+            now = self._store.now()
+            try:
+                return self._try(work, now)
+            except LoadFirst:
+                self._follow(now)
+        return self._try(work, self._store.now())
 
     def _try(self, work: Callable[[Transaction, Loaded, datetime], T], now: datetime) -> T:
         with self._store.begin() as tx:

@@ -283,3 +283,33 @@ def test_a_run_of_an_event_asks_first_what_its_source_says(store: SqlStore) -> N
         found = asked[cause]
         assert found is not None
         assert found.url == "https://x.test/{{ event.subject }}"
+
+
+def test_no_event_falls_between_two_configurations(store: SqlStore) -> None:
+    """One node reloads all the time, others take events: each of them concerns the jobs of one configuration."""
+    rig = Rig(store, subscribed({"ticket": {}}))
+    others = [Rig(store, subscribed({"ticket": {}}), rig.clock) for _ in range(2)]
+    stopped = threading.Event()
+    made: list[Any] = []
+
+    def take(number: int) -> None:
+        count = 0
+        while not stopped.is_set():
+            count += 1
+            made.extend(ask(others[number], event(f"e{number}-{count}")))
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for turn in range(6):
+        names = ("ticket", "a") if turn % 2 else ("ticket", "b")
+        rig.reload(subscribed({name: {} for name in names}), drop_pending=True)
+    stopped.set()
+    for thread in threads:
+        thread.join(60)
+    stored = [one for one in made if isinstance(one, Stored)]
+    assert stored
+    assert all(isinstance(one, Stored | Unavailable) for one in made), "in such a storm one may have to come again"
+    told_to = [{job for job, _ in one.runs} for one in stored]
+    assert all(jobs in ({"ticket"}, {"ticket", "a"}, {"ticket", "b"}) for jobs in told_to)
+    assert len(rig.runs("ticket")) == len(stored)

@@ -242,3 +242,27 @@ def test_writers_in_threads_wait_for_each_other(store: SqlStore) -> None:
         list(pool.map(write, range(4)))
     with store.queries() as queries:
         assert queries.queues()[0].ready == 100
+
+
+def test_what_is_in_force_stays_it_while_many_hold_it(postgres_place: Place) -> None:
+    store = postgres_place.open()
+    added = threading.Event()
+
+    def add_one() -> None:
+        with store.begin() as tx:
+            tx.generations.add("other", {}, T0, "test")
+        added.set()
+
+    with store.begin() as one:
+        held = one.generations.hold()
+        with store.begin() as other:
+            assert other.generations.hold() == held, "those who hold it do not wait for each other"
+        thread = threading.Thread(target=add_one)
+        thread.start()
+        assert not added.wait(0.3)
+        assert one.generations.newest_id() == held
+    thread.join(10)
+    assert added.is_set()
+    with store.begin() as tx:
+        assert tx.generations.hold() == held + 1
+    store.close()
