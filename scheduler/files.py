@@ -40,13 +40,25 @@ class JobsFile:
 
     def warnings(self, configuration: Configuration) -> tuple[str, ...]:
         """What `check` would say of it, if it is the one that was read last."""
-        loaded = self._loaded
+        if self._advice is not None and self._advice[0] == configuration.hash:
+            return self._advice[1]
+        loaded = self._loaded or self._read_again()
         if loaded is None or loaded.configuration.hash != configuration.hash:
             return ()
-        if self._advice is None or self._advice[0] != configuration.hash:
-            said = tuple(str(one) for one in advise(loaded, datetime.now(UTC), os.environ))
-            self._advice = (configuration.hash, said)
-        return self._advice[1]
+        said = tuple(str(one) for one in advise(loaded, datetime.now(UTC), os.environ))
+        self._advice = (configuration.hash, said)
+        return said
+
+    def let_go(self) -> None:
+        """Of the texts and trees from which the configuration was made: several times what it takes itself. Who asks
+        for warnings later waits until they are read again."""
+        self._loaded = None
+
+    def _read_again(self) -> Loaded | None:
+        try:
+            return load(Disk(self.path), environ=os.environ)
+        except ConfigError:
+            return None
 
     @staticmethod
     def describe(old: Configuration | None, new: Configuration) -> Mapping[str, tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -12,10 +13,10 @@ import structlog
 from scheduler.app import VERSION, App
 from scheduler.core.errors import SchedulerError, Unavailable
 from scheduler.core.job import Configuration
-from scheduler.core.notices import Notice
+from scheduler.engine.in_force import Loaded
 from scheduler.engine.recovery import recover
 from scheduler.installation import lock_database, open_own_store
-from scheduler.memory import give_back
+from scheduler.memory import compacted, give_back
 from scheduler.observe.logs import configure_logs, log_notices
 from scheduler.patience import ToldToStop
 from scheduler.settings import Settings
@@ -49,10 +50,9 @@ class Life:
         settings, stage, until_done = self._settings, app.service.stage, app.patience.until_done
         configure_logs(settings.log_format, counts=app.log_counts)
         log_notices(app.bus)
-        app.bus.subscribe(_tidy)
         app.service.start()
         stage("Reading the jobs file")
-        configuration = app.file.load()
+        read = [app.file.load()]  # Of which nothing must be kept here.
         with ExitStack() as stack:
             stage("Taking the state directory")
             say = partial(log.warning, "state_directory_held")
@@ -67,8 +67,8 @@ class Life:
             app.join(store, lock, more_locks)
             until_done(lambda: app.doors.check(app.gate, app.clock.now()))
             stage("Putting the file in force, settling what the former daemon left")
-            self._inherit(app, configuration, lock)
-            self._start(app, configuration)
+            self._inherit(app, read.pop(), lock)
+            self._start(app)
             app.daemon.serve(until=self._round)
             app.service.leave()
             self._stop(app)
@@ -94,7 +94,7 @@ class Life:
         )
         forget_exits(self._settings.state_dir)
 
-    def _start(self, app: App, configuration: Configuration) -> None:
+    def _start(self, app: App) -> None:
         app.owner.open()
         app.patience.until_done(app.membership.register)
         app.daemon.on_signal(signal.SIGTERM, app.drain.begin)
@@ -111,13 +111,15 @@ class Life:
             "started",
             version=VERSION,
             node=node,
-            jobs=len(configuration.jobs),
+            jobs=len(app.in_force.current.configuration.jobs),
             http=app.doors.address or "nowhere",
             webhooks=app.doors.webhook_address or app.doors.address or "nowhere",
             database=app.store.kind,
         )
         app.bus.publish("node.started", node=node, version=VERSION)
         app.doors.offer_link(app.gate)
+        self._tidy()
+        app.bus.subscribe(lambda notice: self._tidy() if notice.name == "config.loaded" else None)
 
     def _stop(self, app: App) -> None:
         app.doors.close()
@@ -148,7 +150,11 @@ class Life:
         self._app.service.round()
         return self._app.drain.over()
 
-
-def _tidy(notice: Notice) -> None:
-    if notice.name in ("config.loaded", "node.started"):
+    def _tidy(self) -> None:
+        """By whoever has just put a configuration in force."""
+        self._app.file.let_go()
+        loaded = self._app.in_force.current
+        compact = replace(loaded.configuration, jobs=compacted(loaded.configuration.jobs))
+        self._app.in_force.renew(loaded, Loaded.of(loaded.generation, compact))
+        del loaded
         give_back()

