@@ -22,7 +22,6 @@ from scheduler.core.compensator import Compensator
 from scheduler.core.errors import InvalidInput
 
 _OWN = Path(__file__).parent
-_NO_COMPENSATORS = frozenset({"__init__", "registry"})
 _SHAPE = "a dataclass with `kind`, `secret_options`, pages() and coverage()"
 
 _lock = threading.Lock()
@@ -36,12 +35,16 @@ def folders_of(setting: str | None) -> tuple[str, ...]:
 
 def files(folders: Sequence[str] = ()) -> Mapping[str, tuple[Path, ...]]:
     """Every kind with the files that claim it, ours first; nothing is imported. Files whose name begins with `_` are
-    none; a folder that there is not has none."""
+    none, tests that lie there neither; a folder that there is not has none."""
     found: dict[str, tuple[Path, ...]] = {}
     for folder in (_OWN, *map(Path, folders)):
         for path in sorted(folder.glob("*.py")):
             kind = path.stem
-            if kind.isidentifier() and not kind.startswith("_") and not (folder == _OWN and kind in _NO_COMPENSATORS):
+            if (
+                kind.isidentifier()
+                and not kind.startswith(("_", "test_"))
+                and not (folder == _OWN and kind in _NO_COMPENSATORS)
+            ):
                 found[kind] = (*found.get(kind, ()), path.absolute())
     return found
 
