@@ -40,11 +40,8 @@ def files(folders: Sequence[str] = ()) -> Mapping[str, tuple[Path, ...]]:
     for folder in (_OWN, *map(Path, folders)):
         for path in sorted(folder.glob("*.py")):
             kind = path.stem
-            if (
-                kind.isidentifier()
-                and not kind.startswith(("_", "test_"))
-                and not (folder == _OWN and kind in _NO_COMPENSATORS)
-            ):
+            other = kind.startswith(("_", "test_")) or (folder == _OWN and kind == "registry")
+            if kind.isidentifier() and not other:
                 found[kind] = (*found.get(kind, ()), path.absolute())
     return found
 
