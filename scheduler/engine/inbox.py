@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
-
-import structlog
 
 from scheduler.core.errors import NotFound, SchedulerError
 from scheduler.core.event import NewEvent, Reject, Stored
@@ -15,19 +14,19 @@ from scheduler.core.execution import Bus
 from scheduler.core.inbox import Answer, Answered, Judge, Replayed, Reverified
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.signature import Rejected
-from scheduler.engine.arrivals import Arrived, arrive, hold_newest, let_go
+from scheduler.engine.arrivals import Arrived, announce_doubts, announce_runs, arrive, hold_newest, let_go
 from scheduler.engine.crowd import Crowd
 from scheduler.engine.fan_out import LoadFirst
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.refused import RefusedRequests
 from scheduler.engine.replay import replay
 
-log = structlog.get_logger("engine")
-
 T = TypeVar("T")
 
 TOGETHER = 100
 """Held events whose runs are made in one transaction."""
+TURN = 1.0
+"""Seconds after which a turn that makes the runs of held events ends; the next goes on."""
 TRIES = 3
 """How often a newer configuration is loaded before the sender is told to come again: somebody may be reloading."""
 HEAVY = 16_384
@@ -47,7 +46,7 @@ class EventInbox:
         self._bus = bus
         self._follow = follow
         self._wake = wake
-        self._refused = RefusedRequests(store, bus)
+        self._refused = RefusedRequests(store)
         self._crowd: Crowd[NewEvent, Stored] = Crowd(
             "inbox", self._commit, self._tell, lambda event: {"source": event.source, "event_id": event.id}, _weight
         )
@@ -99,16 +98,18 @@ class EventInbox:
         return Reverified(tuple(stored), tuple(refused))
 
     def tick(self, now: datetime) -> int:
-        """Keeps what was refused, and makes the runs of events whose source is paused no longer; the number of both."""
+        """Keeps what was refused, and makes the runs of events whose source is paused no longer (of many, as many as a
+        turn has time for); the number of both."""
         done = self._refused.tick(now)
         with self._store.read() as tx:
             if not tx.events.held(self._going(), 1):
                 return done
+        end = time.monotonic() + TURN
         while True:
             arrived = self._write(lambda tx, loaded, now: let_go(tx, loaded, TOGETHER, now))
             self._announce(arrived)
             done += len(arrived.stored)
-            if not arrived.stored:
+            if not arrived.stored or time.monotonic() >= end:
                 return done
 
     def _going(self) -> list[str]:
@@ -129,7 +130,7 @@ class EventInbox:
 
         arrived: list[Arrived] = []
         answers = self._write(store)
-        self._report(arrived[-1])
+        announce_doubts(self._bus, arrived[-1])
         return answers
 
     def _tell(self, events: list[NewEvent], answers: list[Answer]) -> None:
@@ -144,24 +145,15 @@ class EventInbox:
                 via=str(event.via),
                 new=answer.new,
             )
-            self._planned(answer)
+            announce_runs(self._bus, answer)
         if any(isinstance(answer, Stored) and answer.runs for answer in answers):
             self._wake()
 
     def _announce(self, arrived: Arrived) -> None:
-        self._report(arrived)
+        announce_doubts(self._bus, arrived)
         for one in arrived.stored:
-            self._planned(one)
+            announce_runs(self._bus, one)
         self._wake()
-
-    def _planned(self, stored: Stored) -> None:
-        for job, run in stored.runs:
-            self._bus.publish("run.planned", run=run, job=job, cause="event", author="")
-
-    def _report(self, arrived: Arrived) -> None:
-        for source, event, job, why in arrived.doubtful:
-            log.warning("condition_failed", source=source, event_id=event, job_name=job, why=why)
-            self._bus.publish("condition.failed", source=source, event=event, job=job, why=why)
 
     # ------------------------------------------------------------ the transaction
 

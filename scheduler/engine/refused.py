@@ -7,7 +7,6 @@ from collections import deque
 from datetime import datetime
 
 from scheduler.core.event import Reject
-from scheduler.core.execution import Bus
 from scheduler.core.ports import Store
 
 KEEP = 1_000
@@ -21,9 +20,8 @@ SOURCES = 1_000
 class RefusedRequests:
     """`add` from any thread, and it waits for nothing; what was added is written by `tick`."""
 
-    def __init__(self, store: Store, bus: Bus) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._bus = bus
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[Reject]] = {}
 
@@ -36,10 +34,8 @@ class RefusedRequests:
         """The number that was written. What cannot be written because the database is away is not kept."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
-        rejects = [reject for kept in waiting.values() for reject in kept]
-        if not rejects:
-            return 0
-        with self._store.begin() as tx:
-            for reject in rejects:
-                tx.events.reject(reject, KEEP)
-        return len(rejects)
+        for rejects in waiting.values():
+            with self._store.begin() as tx:
+                for reject in rejects:
+                    tx.events.reject(reject, KEEP)
+        return sum(map(len, waiting.values()))

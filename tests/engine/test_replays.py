@@ -8,7 +8,7 @@ from scheduler.core.errors import NotFound, Refused, Unavailable
 from scheduler.core.event import NewEvent, Reject
 from scheduler.core.model import Cause
 from scheduler.core.signature import Refusal, Rejected
-from scheduler.engine import refused
+from scheduler.engine import inbox, refused
 from scheduler.store.store import SqlStore
 from tests.engine.doubles import START
 from tests.engine.rig import Rig
@@ -179,6 +179,15 @@ def test_a_job_that_comes_while_a_source_is_paused_gets_what_comes_after_it(stor
     rig.tick()
     assert len(rig.runs("ticket")) == 2
     assert [run.key for run in rig.runs("later")] == ["event:payments:e2"]
+
+
+def test_many_held_events_do_not_keep_a_turn_from_ending(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "TURN", 0.0)
+    rig = Rig(store, subscribed(payments={"paused": True}))
+    told(rig, *(event(f"e{number}") for number in range(250)))
+    rig.reload(subscribed())
+    assert [rig.inbox.tick(rig.clock.now()) for _ in range(4)] == [100, 100, 50, 0]
+    assert len(rig.runs("ticket")) == 250
 
 
 def test_two_nodes_that_let_events_go_make_one_run(store: SqlStore) -> None:
