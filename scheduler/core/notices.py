@@ -6,6 +6,7 @@ Notices are published after the transaction that made them true. Names are dotte
     config.loaded config.rejected node.started node.stopped node.dead clock.stepped audit.finished
     job.acknowledged letters.discarded token.created token.revoked queue.saturated database.lost database.back
     supervisor.gone retention.pruned invariant.broken  event.received event.replayed condition.failed
+    scan.read scan.finished scan.hole scan.unlisted
 """
 
 from __future__ import annotations

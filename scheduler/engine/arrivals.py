@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import structlog
+
 from scheduler.core.errors import Unavailable
 from scheduler.core.event import Event, NewEvent, Stored
+from scheduler.core.execution import Bus
 from scheduler.core.model import NewRun
 from scheduler.core.ports import Transaction
 from scheduler.engine.fan_out import LoadFirst
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.subscribers import Subscriber, Told, concerns, event_run, may_concern, told
+
+log = structlog.get_logger("engine")
 
 _Key = tuple[str, str]
 
@@ -76,6 +81,19 @@ def let_go(tx: Transaction, loaded: Loaded, limit: int, now: datetime) -> Arrive
         key = (event.source, event.id)
         arrived.stored.append(Stored(event.seq, *key, True, tuple(made.get(key, ()))))
     return arrived
+
+
+def announce_doubts(bus: Bus, arrived: Arrived) -> None:
+    """After the commit: conditions that could not be evaluated."""
+    for source, event, job, why in arrived.doubtful:
+        log.warning("condition_failed", source=source, event_id=event, job_name=job, why=why)
+        bus.publish("condition.failed", source=source, event=event, job=job, why=why)
+
+
+def announce_runs(bus: Bus, stored: Stored) -> None:
+    """After the commit: the runs that an event made."""
+    for job, run in stored.runs:
+        bus.publish("run.planned", run=run, job=job, cause="event", author="")
 
 
 def _newest(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent]) -> dict[_Key, tuple[datetime, str]]:

@@ -22,7 +22,7 @@ from scheduler.core.ports import Store, Transaction
 from scheduler.core.scan import Counts, ScanReport
 from scheduler.core.scan_json import report_json
 from scheduler.core.source import Source
-from scheduler.engine.arrivals import Arrived, hold_newest
+from scheduler.engine.arrivals import Arrived, announce_doubts, announce_runs, hold_newest
 from scheduler.engine.fan_out import LoadFirst
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.scan_steps import Pass, begin, break_off, check, complete, list_anew, source_of, take
@@ -161,10 +161,8 @@ class Scanner:
         name, source = one.job.name, one.spec.source
         for stored in arrived.stored:
             self._bus.publish("event.received", source=source, event=stored.id, type="", via="scan", new=stored.new)
-            for job, run in stored.runs:
-                self._bus.publish("run.planned", run=run, job=job, cause="event", author="")
-        for _, event, job, why in arrived.doubtful:
-            self._bus.publish("condition.failed", source=source, event=event, job=job, why=why)
+            announce_runs(self._bus, stored)
+        announce_doubts(self._bus, arrived)
         self._bus.publish(
             "scan.read",
             job=name,
