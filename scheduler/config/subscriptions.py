@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from scheduler.config.bundle import Bundle
 from scheduler.config.suggest import suggestion
 from scheduler.core.source import OnEvent, Order, Source
+from scheduler.core.type_globs import type_matches
 
 
 def check_subscriptions(bundle: Bundle, events: Mapping[str, OnEvent], sources: Mapping[str, Source]) -> None:
@@ -15,10 +16,16 @@ def check_subscriptions(bundle: Bundle, events: Mapping[str, OnEvent], sources: 
         if not known_source(bundle, job, ("on_event", "source"), on_event.source):
             continue
         source = sources.get(on_event.source)
-        if source is not None and on_event.order is Order.SUBJECT and not source.event.subject:
+        if source is None:
+            continue
+        if on_event.order is Order.SUBJECT and not source.event.subject:
             reason = f"the source `{source.name}` does not say what its events are about"
             hint = f"write event: {{subject: …}} in sources.{source.name}"
             bundle.complain(("jobs", job, "on_event", "order"), reason, hint, job=job)
+        if not source.event.type and not type_matches(on_event.types, ""):
+            reason = f"the source `{source.name}` does not say of which type its events are: none would match"
+            hint = f"write event: {{type: …}} in sources.{source.name}, or use `where`"
+            bundle.complain(("jobs", job, "on_event", "types"), reason, hint, job=job)
 
 
 def known_source(bundle: Bundle, job: str, path: tuple[str, ...], name: str) -> bool:

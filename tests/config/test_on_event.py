@@ -41,6 +41,12 @@ def test_all_of_it() -> None:
     assert made.types == ("invoice.paid",)
 
 
+def test_any_type_where_the_source_says_none() -> None:
+    made = job("on_event: {source: flat, types: '*'}").on_event
+    assert made is not None
+    assert made.types == ("*",)
+
+
 def test_a_schedule_beside_it() -> None:
     """Then there are occurrences to which policies apply, and one lock for all runs."""
     made = job("on_event: pay, schedule: '@daily', timezone: UTC, catch_up: all")
@@ -79,6 +85,7 @@ BROKEN = [
     ("on_event: {source: pay, on_dead: stop}", "`stop` is not one of the choices", "go_on or hold"),
     ("on_event: {source: pay, on_dead: hold}", "without `order: subject`", "add order: subject"),
     ("on_event: {source: flat, order: subject}", "does not say what its events are about", "sources.flat"),
+    ("on_event: {source: flat, types: [a.b]}", "of which type its events are", "sources.flat, or use `where`"),
     ("on_event: pay, catch_up: latest", "about the occurrences of a schedule", "schedctl pause"),
     ("on_event: pay, catch_up_window: 1d", "about the occurrences of a schedule", "schedctl pause"),
     ("on_event: pay, catch_up_max: 5", "about the occurrences of a schedule", "schedctl pause"),
