@@ -161,6 +161,13 @@ def test_r07_a_clock_that_only_pages_tell_holds_the_watermark_back(rig: ScanRig)
     assert rig.stands().watermark == START - 15 * MINUTE
 
 
+def test_r07_a_clock_that_is_set_back_takes_no_watermark_with_it(rig: ScanRig) -> None:
+    rig.scan()
+    rig.provider.skew = -2 * HOUR
+    assert rig.scan().status is Status.COMPLETED
+    assert rig.stands().watermark == START - 5 * MINUTE
+
+
 def test_r08_the_lower_end_belongs_to_the_window(store: SqlStore) -> None:
     """A list that knows whole seconds only: what shares the second of the watermark would be lost for ever."""
     rig = ScanRig(store, {"scan": {"margin": "0s"}})

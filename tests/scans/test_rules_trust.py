@@ -53,6 +53,20 @@ def test_r19_webhooks_that_the_list_lacks_are_reported(rig: ScanRig) -> None:
     assert rig.report.unlisted == 1
 
 
+def test_r19_what_the_list_forgot_while_it_was_read_is_a_hole_and_not_unlisted(rig: ScanRig) -> None:
+    rig.provider.keeps = HOUR
+    rig.provider.happens("there", 10 * MINUTE)
+    rig.webhook("forgotten", 58 * MINUTE)
+
+    def slowly(number: int) -> None:
+        rig.turn(minutes=5)
+
+    rig.provider.before_page = slowly
+    assert rig.scan().status is Status.COMPLETED
+    assert rig.report.unlisted == 0
+    assert rig.report.holes[0].end == START + 5 * MINUTE - HOUR
+
+
 def test_r20_one_tenants_failure_moves_no_other_watermark(store: SqlStore) -> None:
     rig = ScanRig(store, {"scan": {}, "other": {}})
     rig.providers["other"].happens("theirs", 30 * MINUTE)
