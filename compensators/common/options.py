@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import inspect
 import itertools
 import types
@@ -69,7 +70,8 @@ def read(kind: type[Any], written: Mapping[str, Any], event: Mapping[str, str]) 
     known = {one.name: one for one in options_of(typing.cast(Hashable, kind))}
     for name in written:
         if name not in known:
-            hint = f"write {', '.join(known)}" if known else "remove it"
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {' '.join(known)}" if known else "remove it"
             raise InvalidInput(f"with.{name}: {kind.kind} has no such option", hint=hint)
     given: dict[str, Any] = {}
     for name, option in known.items():

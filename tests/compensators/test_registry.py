@@ -92,7 +92,8 @@ def test_values_become_what_the_fields_are(folder: Path) -> None:
 
 
 def test_what_cannot_be_is_refused_with_its_place(folder: Path) -> None:
-    assert problem(folder, key="k", ky=1).startswith("with.ky: mine has no such option; write id, key")
+    assert problem(folder, key="k", ky=1).startswith("with.ky: mine has no such option; did you mean key?")
+    assert "no such option; there are id key" in problem(folder, key="k", zzz=1)
     assert problem(folder).startswith("with.key: mine needs it")
     assert problem(folder, key=["k"]).startswith("with.key: it is not a text")
     assert problem(folder, key="k", back="5").startswith("with.back: duration '5' has no unit")
