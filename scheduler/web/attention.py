@@ -9,6 +9,8 @@ from scheduler.core.ids import short
 from scheduler.core.model import Output, Run
 from scheduler.core.queries import JobView, NodeView, Queries, QueueView
 from scheduler.core.remark import Remark
+from scheduler.core.scan import Hole
+from scheduler.core.scan_queries import ScanView
 from scheduler.web.job_json import state_of
 from scheduler.web.present import Shown, when
 
@@ -18,6 +20,7 @@ OURS = "[schedulerd] "
 """So begins a line that the daemon added to what a job printed."""
 STUCK = timedelta(minutes=5)
 """A ready run that waits longer than this in its queue is worth a word."""
+HOLE_TOLD = timedelta(days=1)
 
 _SAYS = {
     "alarm": "{alarm}",
@@ -51,6 +54,24 @@ def problems_of(
     generations = {view.node.generation for view in nodes if view.node.state == "live"}
     if len(generations) > 1:
         found.append(_problem("nodes", None, None, "live nodes run different configurations", "schedctl nodes"))
+    return found
+
+
+def scan_problems(views: Iterable[ScanView], holes: Iterable[Hole], now: datetime) -> list[Shown]:
+    """What scans found out that is no failure of theirs: webhooks that a list lacks, and, for a day, what nobody can
+    list any more."""
+    found: list[Shown] = []
+    for view in views:
+        if view.last is not None and view.last.unlisted:
+            webhooks = "1 webhook" if view.last.unlisted == 1 else f"{view.last.unlisted} webhooks"
+            what = (
+                f"{webhooks} of {view.last.source} came and are not in its list: it is broken, or somebody else signs"
+            )
+            found.append(_problem("unlisted", view.job, view.last.ended_at, what, f"schedctl scans {view.job}"))
+    for hole in holes:
+        if now - hole.found_at < HOLE_TOLD:
+            what = f"{hole.source} from {when(hole.start)} to {when(hole.end)} cannot be proven complete: {hole.why}"
+            found.append(_problem("hole", hole.job, hole.found_at, what, f"schedctl scans {hole.job}"))
     return found
 
 

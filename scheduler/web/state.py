@@ -8,10 +8,10 @@ from starlette.requests import Request
 
 from scheduler.core.access import Access
 from scheduler.core.errors import Unavailable
-from scheduler.core.queries import JobView
+from scheduler.core.queries import JobView, Queries
 from scheduler.core.remark import Remark
 from scheduler.web.answers import Answer
-from scheduler.web.attention import add_last_lines, daemon_problems, problems_of
+from scheduler.web.attention import add_last_lines, daemon_problems, problems_of, scan_problems
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.health import run_checks
 from scheduler.web.job_json import STATES, state_of
@@ -58,6 +58,7 @@ def _facts(backend: Backend) -> Shown:
         queues, nodes = queries.queues(), queries.nodes()
         letters = queries.gauges(now).dead_letters
         problems = problems_of(views, queues, nodes, letters, now)
+        problems += _scan_problems(backend, queries, now)
         add_last_lines(problems, queries)
         generations = queries.generations(1)
     live = [view for view in nodes if view.node.state == "live"]
@@ -80,6 +81,13 @@ def _facts(backend: Backend) -> Shown:
         "nodes": [node_json(view) for view in live],
         "unread": None,
     }
+
+
+def _scan_problems(backend: Backend, queries: Queries, now: datetime) -> list[Shown]:
+    configuration = backend.configuration()
+    jobs = {} if configuration is None else configuration.jobs
+    scans = [name for name, job in jobs.items() if job.compensate is not None]
+    return scan_problems(queries.scans(scans), queries.scan_holes(), now) if scans else []
 
 
 def _unknown(error: Unavailable) -> Shown:

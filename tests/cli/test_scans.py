@@ -11,6 +11,7 @@ import pytest
 from scheduler.core.compensator import ListingFailed
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
+from tests.engine.senders import event, told
 from tests.faces import Faces, Served
 from tests.scans.provider import DAY, MINUTE, Provider, attach
 from tests.until import until
@@ -129,6 +130,8 @@ def test_scans_names_holes(screen: Screen, provider: Provider) -> None:
     screen.rig.turn(days=5)
     scanned(screen)
     assert "hole in payments: " in screen.err
+    (problem,) = screen.json("status")["problems"]
+    assert (problem["kind"], problem["command"]) == ("hole", "schedctl scans payments-scan")
     screen("scans")
     assert "cannot be proven complete: older than what the provider still lists" in screen.err
     (hole,) = screen.json("scans", "payments-scan")["holes"]
@@ -144,3 +147,14 @@ def test_a_window_under_way_shows_its_page(screen: Screen, provider: Provider) -
     assert screen.code == 1
     assert screen("scans")[1].split()[2:4] == ["page", "3"]
     assert screen.json("scans")["scans"][0]["under_way"]["listed"] == 2
+
+
+def test_status_tells_of_webhooks_that_the_list_lacks(screen: Screen, provider: Provider) -> None:
+    provider.happens("both", 30 * MINUTE)
+    at = screen.rig.clock.now() - 20 * MINUTE
+    told(screen.rig, event("forged", occurred_at=at))
+    lines = scanned(screen)
+    assert "unlisted     1 came by webhook and are not in the list: forged" in lines
+    text = "\n".join(screen("status"))
+    assert "1 webhook of payments came and are not in its list" in text
+    assert screen.code == 1
