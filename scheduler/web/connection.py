@@ -64,6 +64,9 @@ class Connection(HttpToolsProtocol):
         self._begun = False
         self._body = False
         self._head_size = 0
+        self._fed = 0
+        """Bytes since the chunk in which the head before this one ended: no head is longer."""
+        self._chunk = 0
         self._too_large = False
         self._since = self.loop.time()
         self._closing: float | None = None
@@ -110,6 +113,9 @@ class Connection(HttpToolsProtocol):
         self._unsent = unsent
         return now - self._sent_at > STALL_SECONDS
 
+    def _length_of_head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
     # ------------------------------------------------------------ what asyncio and the parser tell
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -129,6 +135,8 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         head = not self._body
+        self._chunk = len(data)
+        self._fed += self._chunk
         super().data_received(data)
         if head and self._begun and not self._body:
             self._head_size += len(data)
@@ -143,12 +151,13 @@ class Connection(HttpToolsProtocol):
             self._since = self.loop.time()
 
     def on_headers_complete(self) -> None:
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEAD_BYTES:
+        if self._fed > HEAD_BYTES and self._length_of_head() > HEAD_BYTES:
             self._too_large = True
             raise ValueError("too large")  # The parser stops here and has the request refused.
         super().on_headers_complete()
         cast(dict[str, Any], self.scope)[AT_ONCE] = partial(self._answer_at_once, self.cycle)
         self._open += 1
+        self._fed = self._chunk
         self._head_size = 0
         self._body = True
         self._since = self.loop.time()

@@ -25,6 +25,7 @@ _DETAILS = {
     429: "too many requests; try again later",
     503: "try again later",
 }
+_quoted = json.JSONEncoder().encode
 _WITHOUT_BODY = frozenset({204, 205, 304})
 
 
@@ -61,7 +62,7 @@ def stored(answer: Answer, event: Stored) -> Ready:
     if answer.body is not None:
         return _always(answer)
     duplicate = "false" if event.new else "true"
-    return ready(answer.status, f'{{"event":{json.dumps(event.id)},"duplicate":{duplicate}}}'.encode())
+    return ready(answer.status, f'{{"event":{_quoted(event.id)},"duplicate":{duplicate}}}'.encode())
 
 
 @cache

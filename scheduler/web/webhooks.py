@@ -100,7 +100,7 @@ class Webhooks:
         if wait:
             return self._say(source.name, "too_many", refusal(429, math.ceil(wait)))
         headers = Headers.raw(scope["headers"])
-        if headers.get("origin") is not None and not reception.scheme.needs_secret:
+        if not reception.scheme.needs_secret and headers.get("origin") is not None:
             # No sender but a browser says that: a page that its user's network lets in.
             return self._say(source.name, "unsigned_page", refusal(401))
         body = await self._read(headers, receive, source.max_body)

@@ -196,6 +196,16 @@ def test_a_head_has_its_limit(served: Served, request_bytes: bytes) -> None:
     assert status(ask(unix(served), request_bytes)) in (431, None)
 
 
+def test_a_head_that_begins_in_the_chunk_of_a_body_has_its_limit_too(served: Served) -> None:
+    first = b"POST /v1/nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"
+    second = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 70_000
+    with tcp(served) as connected:
+        connected.sendall(first)
+        connected.sendall(b"body" + second)
+        connected.sendall(b"\r\nConnection: close\r\n\r\n")
+        assert b"HTTP/1.1 431 " in read(connected)
+
+
 def test_another_protocol_is_not_spoken(served: Served) -> None:
     """The request is answered as HTTP, and nothing further is read as if it were."""
     upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
