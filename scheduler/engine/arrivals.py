@@ -137,10 +137,11 @@ def _runs_of(
                 wanted.append((one, subscriber, why))
     if not wanted:
         return {}
-    names = {subscriber.job.name for _, subscriber, _ in wanted}
-    # Nobody removes these jobs now: a run that is made is one that somebody will look for.
-    tx.jobs.hold(names)
-    since = {name: state.since for name, state in tx.jobs.states(names).items()} if waited else {}
+    # Nobody removes these jobs now, since nobody replaces the configuration.
+    since = {}
+    if waited:
+        states = tx.jobs.states({subscriber.job.name for _, subscriber, _ in wanted})
+        since = {name: state.since for name, state in states.items()}
     runs: list[NewRun] = []
     of: dict[str, _Key] = {}
     for one, subscriber, why in wanted:

@@ -41,7 +41,6 @@ def replay(
             f"event {event} of {source} ({found.type or 'no type'}) concerns no job{what} today",
             hint="`on_event` of a job says which events it gets: its source, types and where",
         )
-    tx.jobs.hold({one.job.name for one, _ in chosen})
     runs = [replayed_run(one, once_more, now, author, "; ".join(filter(None, (reason, why)))) for one, why in chosen]
     tx.runs.insert(runs)
     taken = {one.job.name for one, _ in chosen}
