@@ -13,6 +13,7 @@ from scheduler.core.scan import Hole
 from scheduler.core.scan_queries import ScanView
 from scheduler.web.job_json import state_of
 from scheduler.web.present import Shown, when
+from scheduler.web.reception import Reception
 
 MOST_OUTPUTS = 20
 """Jobs whose last line of output is looked up."""
@@ -73,6 +74,16 @@ def scan_problems(views: Iterable[ScanView], holes: Iterable[Hole], now: datetim
             what = f"{hole.source} from {when(hole.start)} to {when(hole.end)} cannot be proven complete: {hole.why}"
             found.append(_problem("hole", hole.job, hole.found_at, what, f"schedctl scans {hole.job}"))
     return found
+
+
+def source_problems(receptions: Iterable[Reception]) -> list[Shown]:
+    """Sources that cannot take what their senders sign."""
+    return [
+        _problem("source", None, since, what, f"schedctl events {one.source.name} --rejected")
+        | {"about": one.source.name}
+        for one in receptions
+        for since, what in one.trouble()
+    ]
 
 
 def daemon_problems(remarks: Iterable[Remark]) -> list[Shown]:

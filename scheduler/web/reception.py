@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +28,7 @@ UNKEPT = frozenset({"authorization", "proxy-authorization", "cookie", "x-gitlab-
 _PLAIN = frozenset({"", "identity"})
 OURS = (Refusal.SECRET_MISSING, Refusal.SECRET_UNUSABLE, Refusal.URL_MISSING)
 """Reasons that are ours to put right: the sender is asked to try again."""
+_OUT_OF_TIME = (Refusal.TIMESTAMP_TOO_OLD, Refusal.TIMESTAMP_TOO_NEW)
 
 
 class Reception:
@@ -39,12 +41,28 @@ class Reception:
         self.scheme = build(source.scheme, source.options)
         self._reader = FieldReader(source.event)
         self._handshakes = Handshakes(source.handshakes)
+        self.out_of_time: tuple[datetime, str] | None = None
+        """When, and why, a request was refused that its sender did sign, if none was taken since."""
         self._kept = _header_names(source.event)
         self._signature = str(source.options.get("header", "")).lower()
 
     def judge(self, incoming: Incoming, now: datetime) -> NewEvent | Answer | Rejected:
         """The event that came, what to answer a handshake, or why the request is refused. Never raises."""
-        return self._judge(incoming, now, now)
+        found = self._judge(incoming, now, now)
+        if not isinstance(found, Rejected):
+            self.out_of_time = None
+        elif found.reason in _OUT_OF_TIME:
+            self.out_of_time = (now, found.why)
+        return found
+
+    def trouble(self) -> list[tuple[datetime | None, str]]:
+        """What keeps the source from taking what its sender signs: since when, and what it is."""
+        self.secrets.now()
+        found: list[tuple[datetime | None, str]] = [(None, problem) for problem in self.secrets.problems]
+        late = self.out_of_time
+        if late is not None:
+            found.append((late[0], f"a request was refused: {late[1]}"))
+        return found
 
     def judge_again(self, reject: Reject, now: datetime) -> NewEvent | Rejected:
         """A kept request, with the secrets of today and the time at which it came."""
@@ -125,6 +143,16 @@ class Receptions:
             return known
         made = self._known[name] = Reception(source, self._build, self._environ)
         return made
+
+    def all(self) -> list[Reception]:
+        """Those that can be compiled."""
+        found: list[Reception] = []
+        for name in list(self._sources()):
+            with suppress(InvalidInput):
+                one = self.find(name)
+                if one is not None:
+                    found.append(one)
+        return found
 
 
 def _document(incoming: Incoming, content_type: str) -> Json | Rejected:

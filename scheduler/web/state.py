@@ -11,7 +11,7 @@ from scheduler.core.errors import Unavailable
 from scheduler.core.queries import JobView, Queries
 from scheduler.core.remark import Remark
 from scheduler.web.answers import Answer
-from scheduler.web.attention import add_last_lines, daemon_problems, problems_of, scan_problems
+from scheduler.web.attention import add_last_lines, daemon_problems, problems_of, scan_problems, source_problems
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.health import run_checks
 from scheduler.web.job_json import STATES, state_of
@@ -35,8 +35,10 @@ def status(request: Request) -> Answer:
     except Unavailable as error:
         found = _unknown(error)
     problems = [*daemon_problems(backend.remarks()), *found.pop("problems")]
-    if found["jobs"] is None and {"database", "disk"}.isdisjoint(one["about"] for one in problems):
+    untold = {"database", "disk"}.isdisjoint(one["about"] for one in problems)
+    if found["jobs"] is None and untold:
         problems.insert(0, found["unread"])
+    problems += source_problems(backend.receptions.all())
     del found["unread"]
     return Answer(
         {

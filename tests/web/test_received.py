@@ -191,3 +191,26 @@ def test_who_may_do_what(faces: Faces, reading: Client, acting: Client) -> None:
     for path in ("/v1/events/e1/replay", "/v1/sources/shop/reverify", "/v1/sources/shop/test"):
         assert reading.post(path).status_code == 401
     assert post(reading, "e2") == 202  # A sender's signature is enough.
+
+
+def test_a_source_whose_secret_cannot_be_read_is_a_problem(acting: Client, faces: Faces, shop: Path) -> None:
+    def problems() -> list[Any]:
+        return [one for one in acting.get("/v1/status").json()["problems"] if one["kind"] == "source"]
+
+    assert problems() == []
+    shop.unlink()
+    faces.backend.receptions.find("shop").secrets.changed()  # type: ignore[union-attr]
+    (one,) = [one for one in problems() if one["about"] == "shop"]
+    assert str(shop) in one["what"]
+    assert one["command"] == "schedctl events shop --rejected"
+
+
+def test_a_clock_that_is_wrong_is_a_problem_until_a_request_is_in_time(acting: Client, faces: Faces) -> None:
+    """Whoever signed it is no stranger: what is refused for its time alone would be lost."""
+    reception = faces.backend.receptions.find("shop")
+    assert reception is not None
+    reception.out_of_time = (faces.rig.clock.now(), "signed, but 7m ago by this machine's clock")
+    (one,) = acting.get("/v1/status").json()["problems"]
+    assert (one["about"], "7m ago" in one["what"], one["since"]) == ("shop", True, "2026-03-02T08:00:00Z")
+    assert post(acting, "e1") == 202
+    assert acting.get("/v1/status").json()["problems"] == []

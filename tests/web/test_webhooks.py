@@ -368,3 +368,21 @@ def test_refusals_are_said_once_a_minute() -> None:
     assert len(logs) == 1
     assert (logs[0]["event"], logs[0]["source"]) == ("webhook_refused", "payments")
     assert SECRET not in str(logs)
+
+
+def test_a_signed_request_out_of_time_is_remembered_until_one_is_taken() -> None:
+    signed = source(options={"header": "X-Signature", "timestamp": "header:X-Time", "template": "{timestamp}.{body}"})
+    hooks = Hooks(signed)
+    seconds = str(int(hooks.now.timestamp()))
+    code = signature(f"{seconds}.".encode() + body_of()).removeprefix("sha256=")
+    sent = request(body_of(), {"X-Signature": code, "X-Time": seconds})
+    reception = hooks.receptions.find("payments")
+    assert reception is not None
+    hooks.now += timedelta(minutes=6)
+    assert one(hooks, sent).status == 401
+    assert one(hooks, request(body_of(), signed=False)).status == 401
+    ((since, what),) = reception.trouble()
+    assert (since, "6m ago" in what) == (hooks.now, True)
+    hooks.now -= timedelta(minutes=6)
+    assert one(hooks, sent).status == 202
+    assert reception.trouble() == []
