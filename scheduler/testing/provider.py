@@ -6,6 +6,7 @@ It lists in five ways (see `lists`), signs and sends webhooks, and knows the tru
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import socket
@@ -96,6 +97,11 @@ class Provider:
         """`rate` events a second happen and are sent, until `until` says so. What is delayed comes when it is due, or
         not any more. Blocks."""
         sender = self.sender(url)
+        self.feed(sender, rate=rate, until=until)
+        return sender
+
+    def feed(self, sender: Sender, *, rate: float, until: Callable[[], bool]) -> None:
+        """The same with a sender that others look at meanwhile; it is closed at the end."""
         waiting = plan([], self.faults, self.luck)
         began, made = time.monotonic(), 0
         while not until():
@@ -107,7 +113,6 @@ class Provider:
                 sender.send(waiting.pop(0).fact, now=self.facts.now())
             time.sleep(0.5 / rate)
         sender.close()
-        return sender
 
 
 class _Listening(ThreadingHTTPServer):
@@ -179,6 +184,12 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     faults = Faults(**{name: getattr(given, name) for name in names})
     made = Provider(faults, seed=given.seed, dialect=given.dialect, key=given.key, secret=given.secret, port=given.port)
+    with contextlib.suppress(KeyboardInterrupt):
+        _tell(made, given)
+    return 0
+
+
+def _tell(made: Provider, given: argparse.Namespace) -> None:
     with made as provider:
         print(f"lists at {provider.url}, webhooks to {given.webhook}", flush=True)
         end = time.monotonic() + given.length.total_seconds()
@@ -186,11 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
         facts = provider.facts.all()
         answers = ", ".join(f"{count} × {status or 'none'}" for status, count in sorted(sender.statuses.items()))
         print(f"{len(facts)} events; webhooks for {len(sender.accepted)} were accepted; answers: {answers}", flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            return 0
-    return 0
+        threading.Event().wait()
 
 
 if __name__ == "__main__":

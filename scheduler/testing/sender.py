@@ -46,18 +46,21 @@ def _delay(fact: Fact, faults: Faults, luck: Luck) -> timedelta:
 
 @dataclass(slots=True)
 class Sender:
-    """`statuses`: how often each answer came (0: none); `accepted`: ids that were answered 2xx at least once."""
+    """`statuses`: how often each answer came (0: none); `sent`: how often each id was; `accepted`: ids that were
+    answered 2xx at least once."""
 
     url: str
     dialect: Dialect
     secret: str
     statuses: Counter[int] = field(default_factory=Counter)
+    sent: Counter[str] = field(default_factory=Counter)
     accepted: set[str] = field(default_factory=set)
     _client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=10.0, trust_env=False))
 
     def send(self, fact: Fact, *, now: datetime) -> int:
         """Signs it now and posts it once; the status of the answer, 0 if there was none."""
         signed = self.dialect.signed(fact, secret=self.secret, now=now, url=self.url)
+        self.sent[fact.id] += 1
         address = f"{self.url}?{signed.query}" if signed.query else self.url
         try:
             status = self._client.post(address, content=signed.body, headers=dict(signed.headers)).status_code
