@@ -61,7 +61,7 @@ class Mine:
     def pages(self, window, cursor):
         first = int(cursor or 0)
         for number in range(first, 3):
-            print("page", number, flush=True)
+            print("asked for", number, flush=True)
             if self.does == "expired" and cursor is not None:
                 raise seam.CursorExpired("unknown cursor")
             if self.does == "throttled":
@@ -133,7 +133,11 @@ def test_pages_come_as_they_were_given(talk: Open, tmp_path: Path) -> None:
     assert answer.message is not None
     assert answer.span is not None
     output = (tmp_path / "output").read_text()
-    assert output.startswith("covering with s3cret and data.id\npage 0\n")
+    assert output.startswith("covering with s3cret and data.id\n")
+    assert (
+        "listing 2026-03-01T11:00:00+00:00 to 2026-03-01T12:00:00+00:00\nasked for 0\na page of 2 items by 2 calls\n"
+        in output
+    )
 
 
 def test_a_page_is_asked_for_when_the_one_before_is_taken_care_of(talk: Open, tmp_path: Path) -> None:
@@ -142,12 +146,12 @@ def test_a_page_is_asked_for_when_the_one_before_is_taken_care_of(talk: Open, tm
     next(pages)
     next(pages)
     scan.close()
-    assert (tmp_path / "output").read_text().count("page ") == 2
+    assert (tmp_path / "output").read_text().count("asked for") == 2
 
 
 def test_nothing_has_to_be_listed(talk: Open, tmp_path: Path) -> None:
     assert talk().close().message is not None
-    assert (tmp_path / "output").read_text().count("page ") == 0
+    assert (tmp_path / "output").read_text().count("asked for") == 0
 
 
 def test_several_windows_are_listed_by_one_worker(talk: Open, pool: Pool) -> None:
@@ -243,7 +247,7 @@ def test_a_run_that_is_ended_ends_the_wait_and_its_process(talk: Open, pool: Poo
     waiting = threading.Thread(target=wait)
     scan.coverage()
     waiting.start()
-    until(lambda: "page 0" in (tmp_path / "output").read_text(), "the page to be asked for")
+    until(lambda: "asked for 0" in (tmp_path / "output").read_text(), "the page to be asked for")
     pool.end(run, "cancel")
     waiting.join(30)
     assert [over.answer.why for over in heard] == ["cancel"]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from compensators import registry
 from scheduler.core.compensator import Compensator, CursorExpired, ListingFailed, Page, Throttled
+from scheduler.core.counted import counted
 from scheduler.core.errors import InvalidInput
 from scheduler.executors.workers.function import SourceStamps, own_traceback
 from scheduler.executors.workers.scan_messages import (
@@ -82,8 +83,14 @@ class CompensateWorker:
 
 
 def _pages(compensator: Compensator, order: Message) -> Iterator[Page]:
-    """Nothing of the compensator's runs before the first page is asked for."""
-    yield from compensator.pages(read_window(order), order["cursor"])
+    """Nothing of the compensator's runs before the first page is asked for. What is listed is told in the output."""
+    window, cursor = read_window(order), order["cursor"]
+    place = "" if cursor is None else ", where it was left"
+    print(f"listing {window.start.isoformat()} to {window.end.isoformat()}{place}")
+    for page in compensator.pages(window, cursor):
+        if isinstance(page, Page):
+            print(f"a page of {counted(len(page.items), 'item')} by {counted(page.calls, 'call')}")
+        yield page
 
 
 def _next(run: str, pages: Iterator[Page]) -> Message:
