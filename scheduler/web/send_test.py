@@ -22,7 +22,7 @@ from scheduler.core.preset import Example
 from scheduler.core.signature import Headers, Incoming, LiveSecret
 from scheduler.core.stamp import to_text
 from scheduler.web.answers import Answer
-from scheduler.web.backend import backend_of
+from scheduler.web.backend import Backend, backend_of
 from scheduler.web.fields import Body, Text
 from scheduler.web.operation import Operation
 from scheduler.web.porter import Porter
@@ -50,7 +50,8 @@ async def send_test(request: Request) -> Answer:
     reception.secrets.changed()
     now = datetime.now(UTC)
     event = f"test{new_id()[-12:]}"
-    body, headers = _made_up(reception, wanted, event, now)
+    usual = _usual_type(backend, reception.source.name)
+    body, headers = _made_up(reception, wanted, usual, event, now)
     incoming = _signed(reception, body, headers, event, now)
     found = reception.judge(incoming, now)
     if isinstance(found, Said):
@@ -65,7 +66,7 @@ async def send_test(request: Request) -> Answer:
 
 
 def _made_up(
-    reception: Reception, wanted: Mapping[str, str], event: str, now: datetime
+    reception: Reception, wanted: Mapping[str, str], usual: str, event: str, now: datetime
 ) -> tuple[bytes, dict[str, str]]:
     fields = reception.source.event
     example = _example(reception)
@@ -74,7 +75,7 @@ def _made_up(
         return body, {"Content-Type": "application/json", **headers}
     document: dict[str, Any] = {}
     headers = {"Content-Type": "application/json"}
-    values = ("id", fields.id, event), ("type", fields.type, wanted["type"] or "test")
+    values = ("id", fields.id, event), ("type", fields.type, wanted["type"] or usual)
     more = ("occurred_at", fields.occurred_at, int(now.timestamp())), ("subject", fields.subject, wanted["subject"])
     for name, place, value in (*values, *more):
         if place and value != "" and not _put(document, headers, Place.of(place), value) and not wanted["body"]:
@@ -83,6 +84,14 @@ def _made_up(
                 hint="send one: --body @event.json",
             )
     return wanted["body"].encode("utf-8", "replace") or json.dumps(document).encode(), headers
+
+
+def _usual_type(backend: Backend, source: str) -> str:
+    """One that a job of this source asks for by name, so that something happens."""
+    configuration = backend.configuration()
+    jobs = configuration.jobs.values() if configuration is not None else ()
+    asked = [one.on_event.types for one in jobs if one.on_event is not None and one.on_event.source == source]
+    return next((types[0].replace("*", "test") for types in asked if types), "test")
 
 
 def _example(reception: Reception) -> Example | None:

@@ -123,7 +123,7 @@ def _fate(event: Shown) -> str:
     if event["held"]:
         return "held: its source is paused"
     if not event["runs"]:
-        return "concerns no job"
+        return "no job"
     counts: dict[str, int] = {}
     for run in event["runs"]:
         counts[run["status"]] = counts.get(run["status"], 0) + 1
