@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import structlog
+from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from scheduler.core.errors import InvalidInput, NotFound, SchedulerError
@@ -31,6 +32,9 @@ SMALL = 64 * 1024
 """Bytes of a body that is always read; of larger ones ..."""
 MOST_HELD = 64 << 20
 """... all that is under way at one address may come to so many bytes; who comes then is asked to try again."""
+
+LARGE = 256 * 1024
+"""Bytes of a body above which others must not wait until it is read and verified."""
 
 _PROBES = frozenset({"GET", "HEAD"})
 _MALFORMED = frozenset(
@@ -151,7 +155,10 @@ class Webhooks:
     async def _take(self, reception: Reception, incoming: Incoming) -> Ready:
         source = reception.source
         now = self._now()
-        found = reception.judge(incoming, now)
+        if len(incoming.body) > LARGE:
+            found = await to_thread.run_sync(reception.judge, incoming, now)
+        else:
+            found = reception.judge(incoming, now)
         if isinstance(found, Rejected):
             return self._refuse(reception, incoming, found, now)
         if isinstance(found, Answer):

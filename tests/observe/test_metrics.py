@@ -412,6 +412,14 @@ def test_with_very_many_jobs_there_are_no_histograms_of_each(
     assert "schedctl_job_last_duration_seconds" in names
 
 
+def test_webhooks_are_counted_by_what_became_of_them(watched: Watched) -> None:
+    for what in ("stored", "stored", "signature_mismatch"):
+        watched.metrics.received("shop", what)
+    page = watched.page()
+    assert of(page, "schedctl_webhooks_received_total", source="shop", result="stored") == 2
+    assert of(page, "schedctl_webhooks_received_total", source="shop", result="signature_mismatch") == 1
+
+
 def test_answers_of_the_api_are_counted_by_declared_path(watched: Watched) -> None:
     watched.metrics.served("/v1/jobs/{name}", "GET", 200, 0.02)
     watched.metrics.served("/v1/jobs/{name}", "GET", 404, 0.2)

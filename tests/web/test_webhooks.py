@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from scheduler.core.errors import DatabaseAway, NotFound, SchedulerError
 from scheduler.core.event import Via
 from scheduler.core.preset import Answer, EventFields, Handshake
 from scheduler.core.secret import Secret
-from scheduler.core.signature import Refusal
+from scheduler.core.signature import Incoming, Refusal
 from scheduler.web import connection, door, webhooks
+from scheduler.web.reception import Reception
 from tests.web.hooks import SECRET, Answered, Hooks, ask, body_of, request, signature, source
 
 
@@ -165,6 +167,23 @@ def test_a_body_has_its_limit(chunked: int) -> None:
         assert (good.status, bad.status) == (202, 413)
     assert hooks.said[1:] == [("payments", "too_large")]
     assert hooks.inbox.rejects == []
+
+
+def test_a_large_body_is_judged_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    judge = Reception.judge
+
+    def noted(reception: Reception, incoming: Incoming, now: datetime) -> Any:
+        threads.append(threading.current_thread().name)
+        return judge(reception, incoming, now)
+
+    monkeypatch.setattr(Reception, "judge", noted)
+    hooks = Hooks()
+    large = body_of("large", pad="x" * (webhooks.LARGE + 1))
+    with asked(hooks, request(body_of()), request(large), request(large, signed=False)) as answers:
+        assert [answer.status for answer in answers] == [202, 202, 401]
+    assert threads[0] == "web-tcp"
+    assert "web-tcp" not in threads[1:]
 
 
 def test_an_endless_body_is_refused_while_it_comes() -> None:
