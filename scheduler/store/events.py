@@ -200,7 +200,7 @@ class SqlEvents:
             where = (*some, not_(seen))
             here = self.session.rows(select(func.count()).select_from(t.events).where(*where)).scalar_one()
             if here and len(ids) < limit:
-                query = select(_E.id).where(*where).order_by(_E.occurred_at).limit(limit - len(ids))
+                query = select(_E.id).where(*where).order_by(_E.occurred_at, _E.seq).limit(limit - len(ids))
                 ids += self.session.rows(query).scalars()
             count += here
         return count, ids

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, select
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from scheduler.core.errors import StartError
 from scheduler.store import tables as t
@@ -59,7 +60,10 @@ def ensure_schema(database: Database, release: str) -> None:
 
 def _make(connection: Connection) -> None:
     """In an empty database, what all migrations together make; to run them there would only take time and memory."""
-    t.metadata.create_all(connection)
+    for one in t.metadata.sorted_tables:
+        connection.execute(CreateTable(one))
+        for index in t.indexes_of(one):
+            connection.execute(CreateIndex(index))
     _REVISIONS.create_all(connection)
     connection.execute(_REVISION.insert(), {"version_num": HEAD})
 

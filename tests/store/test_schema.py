@@ -51,6 +51,30 @@ def test_migrations_make_what_the_code_uses_on_sqlite(sqlite_place: Place, tmp_p
     }
 
 
+def _in_order(connection: Connection) -> dict[str, list[str]]:
+    """Per table, its indexes as they were made."""
+    rows = connection.exec_driver_sql(
+        "SELECT tbl_name, name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY rowid"
+    )
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(row.tbl_name, []).append(row.name)
+    return found
+
+
+def test_indexes_are_made_in_one_order_on_sqlite(tmp_path: Path) -> None:
+    """SQLite chooses by it."""
+    with closing(open_store("", tmp_path, release=RELEASE)) as store, store._database.reading() as connection:
+        made = _in_order(connection)
+    with (
+        closing(open_database(f"sqlite:///{tmp_path}/migrated.db", tmp_path)) as empty,
+        empty.migrating() as connection,
+    ):
+        upgrade(connection)
+        migrated = _in_order(connection)
+    assert made == migrated
+
+
 def test_migrations_make_what_the_code_uses_on_postgresql(postgres_place: Place, empty_postgres_url: str) -> None:
     assert _migrated(empty_postgres_url, postgres_place.state_dir) == _made(postgres_place)
 

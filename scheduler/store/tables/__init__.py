@@ -2,7 +2,7 @@
 databases. A table that is not named here does not exist for a transfer, nor for that test."""
 
 from scheduler.store.tables.attempt import attempts, outputs
-from scheduler.store.tables.base import metadata
+from scheduler.store.tables.base import indexes_of, metadata
 from scheduler.store.tables.configuration import generations, installation, queues
 from scheduler.store.tables.event import (
     CAME_BY_WEBHOOK,
@@ -61,6 +61,7 @@ __all__ = [
     "event_bodies",
     "events",
     "generations",
+    "indexes_of",
     "installation",
     "jobs",
     "listings",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Index, MetaData, Text, literal_column
+from sqlalchemy import ColumnElement, Index, MetaData, Table, Text, event, literal_column
 
 metadata = MetaData(
     naming_convention={
@@ -11,6 +11,20 @@ metadata = MetaData(
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
     }
 )
+
+
+_INDEXES = "indexes in their order"
+
+
+@event.listens_for(Index, "after_parent_attach")
+def _note(index: Index, table: Table) -> None:
+    table.info.setdefault(_INDEXES, []).append(index)
+
+
+def indexes_of(table: Table) -> list[Index]:
+    """In the order in which they were declared (`Table.indexes` has none): SQLite, which knows nothing about what is in
+    a table, takes of two that look equally good the one that was made last."""
+    return list(table.info.get(_INDEXES, ()))
 
 
 def word(text: str) -> ColumnElement[str]:

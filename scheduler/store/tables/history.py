@@ -18,10 +18,10 @@ skips = Table(
     Column("count", Big, nullable=False),
     Column("blocked_by", Text),
     Column("detail", FreeText, nullable=False),
-    # ranges that touch a period
-    Index("skips_last", "job", "last"),
     # a job's history, newest first
     Index("skips_job", "job", "id"),
+    # ranges that touch a period
+    Index("skips_last", "job", "last"),
     sqlite_autoincrement=True,
 )
 

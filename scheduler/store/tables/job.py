@@ -30,11 +30,11 @@ jobs = Table(
     # runs that retention leaves alone
     Column("last_success_seq", Big),
     Column("last_failure_seq", Big),
-    # claims leave jobs that changed after what the node has loaded: almost always none
-    Index("jobs_generation", "generation"),
 )
 # due() and next_due(), once a second for ever
 partial("jobs_due", jobs.c.next_due_at, where=and_(jobs.c.enabled, jobs.c.removed_at.is_(None)))
+# claims leave jobs that changed after what the node has loaded: almost always none
+Index("jobs_generation", jobs.c.generation)
 
 schedule_versions = Table(
     "schedule_versions",

@@ -100,9 +100,6 @@ partial("runs_waiting_lock", runs.c.lock, runs.c.seq, where=WAITS_LOCK)
 partial("runs_waiting_time", runs.c.not_before, where=WAITS_TIME)
 # which jobs have runs that wait for the end of a pause
 partial("runs_waiting_pause", runs.c.job, runs.c.seq, where=WAITS_PAUSE)
-# is somebody before me in the line for this lock? With `seq`, without which a server that knows nothing about the table
-# may look for one among all that are ready
-partial("runs_front", runs.c.lock, runs.c.seq, where=IN_LINE)
 # how many run in this queue
 partial("runs_running_queue", runs.c.queue, where=IS_RUNNING)
 # what a node holds
@@ -111,6 +108,9 @@ partial("runs_running_node", runs.c.node, where=IS_RUNNING)
 partial("runs_running_job", runs.c.job, runs.c.seq, where=IS_RUNNING)
 # the backstop: no two runs of one lock, whatever the code does
 partial("runs_lock_holder", runs.c.lock, where=IS_RUNNING, unique=True)
+# is somebody before me in the line for this lock? With `seq`, without which a server that knows nothing about the table
+# may look for one among all that are ready
+partial("runs_front", runs.c.lock, runs.c.seq, where=IN_LINE)
 # the runs of an event
 partial("runs_event", runs.c.event, runs.c.job, where=runs.c.event.is_not(None))
 # the line of a lock that has an order of its own, whatever its runs wait for
