@@ -1,4 +1,4 @@
-"""What the shell offers when somebody presses Tab: names of jobs and sources, and runs."""
+"""What the shell offers when somebody presses Tab: names of jobs and sources, runs and events."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ def complete_run(context: click.Context, parameter: click.Parameter, incomplete:
         if run["short_id"].startswith(incomplete)
     ]
     return [*map(CompletionItem, names), *runs]
+
+
+def complete_event(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The last events, as SOURCE/ID."""
+    found = _ask(context, "/v1/events", {"limit": 20})
+    names = [f"{one['source']}/{one['id']}" for one in found.get("events", ())]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _ask(context: click.Context, path: str, query: dict[str, Any]) -> dict[str, Any]:

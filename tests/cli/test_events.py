@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
+from tests.cli.test_completion import completed
 from tests.faces import Faces, Served
 from tests.web.hooks import SECRET, body_of, signature
 
@@ -139,3 +140,10 @@ def test_a_test_is_sent(screen: Screen, tmp_path: Path) -> None:
     assert screen("send-test", "shap") == []
     assert screen.code == 4
     assert "github, shop" in screen.err
+
+
+def test_events_are_completed(screen: Screen, served: Served) -> None:
+    post(served, "e1")
+    post(served, "other")
+    assert completed(served, "replay shop/e") == ["shop/e1"]
+    assert completed(None, "replay shop/e") == []

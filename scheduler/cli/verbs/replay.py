@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from scheduler.cli.complete import complete_job
+from scheduler.cli.complete import complete_event, complete_job
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line, counted
 from scheduler.cli.verb import verb
@@ -15,7 +15,7 @@ from scheduler.cli.verbs.events import address
     "schedctl replay evt_1NG8Du2eZvKYlo2C",
     'schedctl replay payments/evt_7 --job ticket --reason "the handler was wrong"',
 )
-@click.argument("event")
+@click.argument("event", shell_complete=complete_event)
 @click.option("--job", "jobs", multiple=True, shell_complete=complete_job, help="Only this job; may be repeated.")
 @click.option("--reason", default="", metavar="TEXT", help="Kept with the runs.")
 def replay(surface: Surface, event: str, jobs: tuple[str, ...], reason: str) -> int:
