@@ -7,13 +7,16 @@ BIN := .venv/bin
 # One more than cores: many tests wait.
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 
-.PHONY: help run test bench lowest check fix lock clean runtime dev
+.PHONY: help run demo test bench lowest check fix lock clean runtime dev
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 run: runtime ## set up and run the daemon on the sample jobs.yaml (state in ./var)
 	SCHEDULER_STATE_DIR=var $(BIN)/schedulerd
+
+demo: runtime ## lose a third of the webhooks for a minute, and count what scans bring back (ARGS=--help)
+	$(BIN)/python -m scheduler.testing.demo $(ARGS)
 
 test: dev ## set up and run the whole suite
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
