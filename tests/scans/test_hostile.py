@@ -31,7 +31,7 @@ class World:
 
     def __init__(self, store: SqlStore, seed: int) -> None:
         self.dice = random.Random(seed)
-        settings = {"settle": "5m", "margin": "30m", "first_window": "24h"}
+        settings = {"settle": "5m", "margin": "0s", "first_window": "24h"}
         self.rig = ScanRig(store, {"scan": settings}, most_pages=5)
         self.provider = self.rig.provider
         self.provider.size = 7

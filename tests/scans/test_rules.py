@@ -163,8 +163,9 @@ def test_r07_a_clock_that_only_pages_tell_holds_the_watermark_back(rig: ScanRig)
 
 def test_r07_a_clock_that_is_set_back_takes_no_watermark_with_it(rig: ScanRig) -> None:
     rig.scan()
-    rig.provider.skew = -2 * HOUR
+    rig.provider.skew = -30 * MINUTE
     assert rig.scan().status is Status.COMPLETED
+    assert rig.provider.windows[1].end == START - 35 * MINUTE
     assert rig.stands().watermark == START - 5 * MINUTE
 
 
