@@ -20,7 +20,7 @@ _ISO = re.compile(
 )
 _HTTP = re.compile(r"[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4} [0-9:]{5,8} \S{1,6}", re.ASCII)
 # A number of seconds below a hundred thousand million lies before the year 5138; more are smaller units.
-_UNITS = ((Decimal(10) ** 11, 1), (Decimal(10) ** 14, 10**3), (Decimal(10) ** 17, 10**6), (Decimal(10) ** 20, 10**9))
+_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
 
 
 def sender_instant(value: Json) -> datetime | None:
@@ -40,7 +40,9 @@ def sender_instant(value: Json) -> datetime | None:
 def _read(value: Json) -> datetime | None:
     if isinstance(value, bool):
         return None
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return _number(value)
+    if isinstance(value, float):
         return _number(Decimal(str(value))) if math.isfinite(value) else None
     if not isinstance(value, str) or len(value) > 64:
         return None
@@ -53,9 +55,9 @@ def _read(value: Json) -> datetime | None:
     return _iso(text)
 
 
-def _number(number: Decimal) -> datetime | None:
+def _number(number: Decimal | int) -> datetime | None:
     unit = next((unit for limit, unit in _UNITS if 0 <= number < limit), None)
-    return None if unit is None else EPOCH + timedelta(microseconds=int(number * 10**6 / unit))
+    return None if unit is None else EPOCH + timedelta(microseconds=int(number * 10**6 // unit))
 
 
 def _iso(text: str) -> datetime | None:

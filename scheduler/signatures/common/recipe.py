@@ -67,6 +67,8 @@ class Recipe:
         return [one.strip() for one in value.split(self.separator if self.separator.strip() else None)]
 
     def text(self, *, stamp: str, delivery: str, url: str, body: bytes) -> bytes:
+        if self.template == "{body}":
+            return body
         # What stood in headers goes back into the bytes that it was.
         filled = {
             "timestamp": stamp.encode("latin-1"),
