@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from scheduler.core.compensator import Compensator, CursorExpired, ListingFailed, Page, Throttled
+from scheduler.core.compensator import Compensator, CursorExpired, ListedEvent, ListingFailed, Page, Throttled
 from scheduler.core.errors import Refused, SchedulerError, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.job import Job
@@ -121,7 +121,7 @@ class Scanner:
         after, arrived = self._write(one, lambda tx, loaded, now: take(tx, loaded, one, page, now))
         one.took(page, after)
         if not one.dry:
-            self._tell(one, arrived, before, after.counts)
+            self._tell(one, page, arrived, before, after.counts)
 
     def _complete(self, one: Pass) -> Outcome:
         report = self._write(one, lambda tx, loaded, now: complete(tx, one, now))
@@ -157,10 +157,12 @@ class Scanner:
 
     # ------------------------------------------------------------ telling
 
-    def _tell(self, one: Pass, arrived: Arrived, before: Counts, after: Counts) -> None:
+    def _tell(self, one: Pass, page: Page, arrived: Arrived, before: Counts, after: Counts) -> None:
         name, source = one.job.name, one.spec.source
+        types = {item.id: item.type for item in page.items if isinstance(item, ListedEvent)}
         for stored in arrived.stored:
-            self._bus.publish("event.received", source=source, event=stored.id, type="", via="scan", new=stored.new)
+            about = {"source": source, "event": stored.id, "type": types.get(stored.id, "")}
+            self._bus.publish("event.received", **about, via="scan", new=stored.new)
             announce_runs(self._bus, stored)
         announce_doubts(self._bus, arrived)
         self._bus.publish(

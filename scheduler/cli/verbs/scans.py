@@ -47,8 +47,8 @@ def scans(surface: Surface, job: str | None, limit: int) -> int:
 
 def _standing(surface: Surface, shown: list[Shown]) -> None:
     columns = [
-        Column("SCAN", 12),
-        Column("SOURCE", 8, spare=2),
+        Column("SCAN", 24),
+        Column("SOURCE", 8, spare=5),
         Column("STATE", 12),
         Column("SETTLED UNTIL"),
         Column("LAST SCAN"),
