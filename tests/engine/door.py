@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -24,6 +25,21 @@ class Door:
         self.lost_answers = 0
         self.writes = 0
         self.begun: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def held(self) -> Iterator[threading.Event]:
+        """Whoever begins to write in this block waits for its end; the event says that somebody does."""
+        entered, over = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            entered.set()
+            assert over.wait(20)
+
+        self.begun = wait
+        try:
+            yield entered
+        finally:
+            over.set()
 
     @contextmanager
     def begin(self) -> Iterator[Any]:

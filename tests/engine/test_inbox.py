@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from scheduler.core.errors import NotFound, SchedulerError, Unavailable
-from scheduler.core.event import NewEvent, Stored, Via
+from scheduler.core.event import Stored, Via
 from scheduler.core.model import Cause
-from scheduler.engine.inbox import EventInbox
 from scheduler.store.store import SqlStore
 from tests.engine.doubles import START
 from tests.engine.rig import Rig
 from tests.engine.senders import ask, event, ids, kept, subscribed, told
-from tests.until import until
 
 
 @pytest.fixture
@@ -28,6 +22,7 @@ def rig(store: SqlStore) -> Rig:
 
 
 def test_an_event_is_stored_and_every_job_that_it_concerns_has_its_run(store: SqlStore) -> None:
+    """G10: it is answered when that is on disk, before anything of it is at work."""
     rig = Rig(store, subscribed({"one": {}, "two": {}, "none": {"on_event": {"source": "payments", "types": "no.*"}}}))
     (stored,) = told(rig, event("e1", data={"sum": 3}))
     assert stored.new
@@ -36,6 +31,7 @@ def test_an_event_is_stored_and_every_job_that_it_concerns_has_its_run(store: Sq
         ("one", Cause.EVENT, "event:payments:e1"),
         ("two", Cause.EVENT, "event:payments:e1"),
     ]
+    assert rig.executor.started == []
     run = rig.run(stored.runs[0][1])
     assert run.payload["data"] == {"id": "e1", "sum": 3}
     assert (run.has_payload, run.event) == (True, stored.seq)
@@ -171,105 +167,6 @@ def test_without_the_database_everybody_is_told(rig: Rig) -> None:
     assert all(isinstance(one, Unavailable) for one in ask(rig, event(), event("e2")))
 
 
-# ------------------------------------------------------------ several nodes
-
-
-def test_a_node_behind_loads_first(store: SqlStore) -> None:
-    """What is in force decides who gets a run, not what this node happened to know."""
-    rig = Rig(store, subscribed())
-    other = Rig(store, subscribed(), rig.clock)
-    other.reload(subscribed({"ticket": {}, "later": {}}))
-    assert [job for job, _ in told(rig, event())[0].runs] == ["ticket", "later"]
-
-
-def test_a_node_that_cannot_load_answers_that_it_is_away(store: SqlStore) -> None:
-    rig = Rig(store, subscribed())
-    other = Rig(store, subscribed(), rig.clock)
-    other.reload(subscribed({"ticket": {}, "later": {}}))
-    rig.in_force.stand_aside("its release is too old", START)
-    (answer,) = ask(rig, event())
-    assert isinstance(answer, Unavailable)
-    assert "its release is too old" in str(answer)
-    assert kept(rig, "e1") is None
-
-
-def test_the_same_event_on_two_nodes_at_once_is_one(store: SqlStore) -> None:
-    """G07: the unique index decides, whoever comes first."""
-    rig = Rig(store, subscribed())
-    other = Rig(store, subscribed(), rig.clock)
-    made: list[list[Any]] = []
-    gate = threading.Barrier(8)
-
-    def ask_for(node: Rig) -> None:
-        gate.wait(20)
-        made.append([ask(node, event(f"e{number}"))[0] for number in range(20)])
-
-    threads = [threading.Thread(target=ask_for, args=(node,)) for node in (rig, other) * 4]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(made) == 8
-    for number in range(20):
-        answers = [one[number] for one in made]
-        assert Counter(one.new for one in answers) == {True: 1, False: 7}
-        assert len({one.seq for one in answers}) == 1
-    assert sorted(ids(rig.runs("ticket"))) == sorted(f"e{number}" for number in range(20))
-
-
-# ------------------------------------------------------------ the thread
-
-
-@pytest.fixture
-def running(rig: Rig) -> Iterator[EventInbox]:
-    rig.inbox.start()
-    yield rig.inbox
-    rig.inbox.stop()
-
-
-def test_what_comes_while_a_commit_is_under_way_shares_the_next(rig: Rig, running: EventInbox) -> None:
-    door, entered = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        entered.set()
-        assert door.wait(20)
-
-    rig.store.begun = hold
-    served: list[list[tuple[Any, Any]]] = []
-    for number in range(30):
-        running.submit([event(f"e{number}")], number, served.append)
-        if number == 0:
-            assert entered.wait(20)
-    before = rig.store.writes
-    door.set()
-    until(lambda: sum(map(len, served)) == 30)
-    assert [len(one) for one in served] == [1, 29]
-    assert rig.store.writes == before + 2
-    assert all(answers[0].id == f"e{ticket}" for one in served for ticket, answers in one)
-
-
-def test_large_bodies_are_no_crowd(rig: Rig, running: EventInbox) -> None:
-    """A thousand of them would be more than a transaction or a memory can take."""
-    door, entered = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        entered.set()
-        assert door.wait(20)
-
-    def large(number: int) -> NewEvent:
-        return replace(event(f"e{number}"), body=b" " * (4 << 20))
-
-    rig.store.begun = hold
-    served: list[list[tuple[Any, Any]]] = []
-    for number in range(10):
-        running.submit([large(number)], number, served.append)
-        if number == 0:
-            assert entered.wait(20)
-    door.set()
-    until(lambda: sum(map(len, served)) == 10)
-    assert max(map(len, served)) == 4
-
-
 def test_a_run_of_an_event_asks_first_what_its_source_says(store: SqlStore) -> None:
     """Also a replay and a retry; not a run that somebody asked for without an event."""
     rig = Rig(store, subscribed(payments={"fetch_current": {"url": "https://x.test/{{ event.subject }}"}}))
@@ -283,33 +180,3 @@ def test_a_run_of_an_event_asks_first_what_its_source_says(store: SqlStore) -> N
         found = asked[cause]
         assert found is not None
         assert found.url == "https://x.test/{{ event.subject }}"
-
-
-def test_no_event_falls_between_two_configurations(store: SqlStore) -> None:
-    """One node reloads all the time, others take events: each of them concerns the jobs of one configuration."""
-    rig = Rig(store, subscribed({"ticket": {}}))
-    others = [Rig(store, subscribed({"ticket": {}}), rig.clock) for _ in range(2)]
-    stopped = threading.Event()
-    made: list[Any] = []
-
-    def take(number: int) -> None:
-        count = 0
-        while not stopped.is_set():
-            count += 1
-            made.extend(ask(others[number], event(f"e{number}-{count}")))
-
-    threads = [threading.Thread(target=take, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for turn in range(6):
-        names = ("ticket", "a") if turn % 2 else ("ticket", "b")
-        rig.reload(subscribed({name: {} for name in names}), drop_pending=True)
-    stopped.set()
-    for thread in threads:
-        thread.join(60)
-    stored = [one for one in made if isinstance(one, Stored)]
-    assert stored
-    assert all(isinstance(one, Stored | Unavailable) for one in made), "in such a storm one may have to come again"
-    told_to = [{job for job, _ in one.runs} for one in stored]
-    assert all(jobs in ({"ticket"}, {"ticket", "a"}, {"ticket", "b"}) for jobs in told_to)
-    assert len(rig.runs("ticket")) == len(stored)

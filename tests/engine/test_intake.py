@@ -246,20 +246,13 @@ def running(rig: Rig) -> Iterator[Intake]:
 
 
 def test_what_comes_while_a_commit_is_under_way_shares_the_next(rig: Rig, running: Intake) -> None:
-    door, entered = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        entered.set()
-        assert door.wait(20)
-
-    rig.store.begun = hold
     served: list[list[tuple[Any, Any]]] = []
-    for number in range(30):
-        running.submit([asked(payload=number)], number, served.append)
-        if number == 0:
-            assert entered.wait(20)
-    before = rig.store.writes
-    door.set()
+    with rig.store.held() as entered:
+        for number in range(30):
+            running.submit([asked(payload=number)], number, served.append)
+            if number == 0:
+                assert entered.wait(20)
+        before = rig.store.writes
     until(lambda: sum(map(len, served)) == 30)
     assert [len(one) for one in served] == [1, 29]
     assert rig.store.writes == before + 2
