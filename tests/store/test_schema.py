@@ -11,9 +11,11 @@ import pytest
 from sqlalchemy import Connection
 
 from scheduler.core.errors import StartError
+from scheduler.core.event import NewEvent, Via
 from scheduler.store.schema import HEAD, OLDEST_RELEASE, OLDEST_RELEASE_KEY, upgrade
 from scheduler.store.store import SqlStore, open_database, open_store
 from tests.databases import RELEASE, Place
+from tests.store.world import T0, add, claim, get, new_run, set_up, settle, settlement
 
 _POSTGRES = {
     "columns": "SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns"
@@ -77,6 +79,31 @@ def test_indexes_are_made_in_one_order_on_sqlite(tmp_path: Path) -> None:
 
 def test_migrations_make_what_the_code_uses_on_postgresql(postgres_place: Place, empty_postgres_url: str) -> None:
     assert _migrated(empty_postgres_url, postgres_place.state_dir) == _made(postgres_place)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_ledger_from_before_events_is_taken_over(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/old.db" if kind == "sqlite" else request.getfixturevalue("empty_postgres_url")
+    with closing(open_database(url, tmp_path)) as old, old.migrating() as connection:
+        upgrade(connection, "0004")
+        connection.exec_driver_sql(
+            "INSERT INTO runs (id, job, key, cause, status, created_at, queue, priority, attempt, failures, lost, lock,"
+            " has_payload, note, author, fence) VALUES ('old', 'job', 'old', 'api', 'PENDING',"
+            f" '{T0:%Y-%m-%dT%H:%M:%S.%fZ}', 'default', 0, 0, 0, 0, 'lock:x', '0', '', '', 0)"
+        )
+        connection.exec_driver_sql("INSERT INTO locks (key, fence) VALUES ('lock:x', 7)")
+    with closing(open_store(url, tmp_path, release=RELEASE)) as store:
+        set_up(store)
+        later = new_run("job", lock="lock:x", event=3, rank=5)
+        add(store, new_run("job", lock="lock:x"), later)
+        assert store.db_status().revision == HEAD
+        assert (get(store, "old").event, get(store, "old").rank) == (None, None)
+        assert [run.id for run in claim(store)] == [later.id]
+        settle(store, settlement(get(store, later.id)))
+        assert [run.id for run in claim(store)] == ["old"]
+        with store.begin() as tx:
+            assert tx.events.add([NewEvent("shop", "evt_1", Via.WEBHOOK, T0, b"{}")]) == {("shop", "evt_1"): (1, True)}
+            assert tx.scans.states() == []
 
 
 def test_a_second_start_changes_nothing(place: Place) -> None:
