@@ -101,7 +101,6 @@ class App:
             store,
             in_force,
             bus,
-            self._node,
             lambda now: self.reloader.follow(now),
             lambda: self.daemon.poke("worker"),
         )

@@ -51,7 +51,6 @@ class Scanner:
         store: Store,
         in_force: InForce,
         bus: Bus,
-        node: Callable[[], str],
         follow: Callable[[datetime], None],
         wake: Callable[[], None],
         most_pages: int = MOST_PAGES,
@@ -59,7 +58,6 @@ class Scanner:
         self._store = store
         self._in_force = in_force
         self._bus = bus
-        self._node = node
         self._follow = follow
         self._wake = wake
         self._most_pages = most_pages
@@ -149,7 +147,9 @@ class Scanner:
 
     def _try(self, one: Pass, work: Callable[[Transaction, Loaded, datetime], T], now: datetime) -> T:
         with self._store.begin() as tx:
-            if not tx.nodes.hold(self._node()):
+            # One that is leaving waits for what it holds; scans go on to their end there.
+            node = one.run.node or ""
+            if not tx.nodes.hold(node) and not _leaving(tx, node):
                 raise Refused("this node was declared dead", hint="what it did goes on elsewhere")
             loaded = hold_newest(tx, self._in_force)
             check(tx, one)
@@ -188,6 +188,10 @@ class Scanner:
         counts = report.counts
         told = {"complete": report.complete, "why": report.why, "listed": counts.listed, "injected": counts.injected}
         self._bus.publish("scan.finished", **about, run=report.run, **told)
+
+
+def _leaving(tx: Transaction, node: str) -> bool:
+    return any(view.id == node and view.state == "stopping" for view in tx.nodes.all())
 
 
 def _wait(retry_after: float | None) -> timedelta:

@@ -208,7 +208,7 @@ class ScanRig(Rig):
 
 def attach(rig: Rig, providers: Mapping[str, Provider], most_pages: int = MOST_PAGES) -> Compensating:
     """Lets a node scan these providers, by the name of the scan job."""
-    scanner = Scanner(rig.store, rig.in_force, rig.bus, lambda: rig.node, rig.reloader.follow, rig._wake, most_pages)
+    scanner = Scanner(rig.store, rig.in_force, rig.bus, rig.reloader.follow, rig._wake, most_pages)
     executor = Compensating(scanner, providers)
     known = rig.worker._executors
     rig.worker._executors = {**known, "compensate": executor}

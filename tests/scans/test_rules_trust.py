@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from scheduler.core.compensator import ListedEvent, ListingFailed
 from scheduler.core.model import Run, Status
 from scheduler.core.outcome import Failed
@@ -109,6 +111,26 @@ def test_r21_a_scan_that_was_taken_over_in_the_middle_stops_there(rig: ScanRig) 
     assert run.status is Status.FAILED
     assert "another run scans for scan now" in (run.error or "")
     assert rig.handled() == ["e30"]
+
+
+@pytest.mark.parametrize(("state", "status"), [("stopping", Status.COMPLETED), ("dead", Status.RUNNING)])
+def test_r21_a_node_that_leaves_ends_its_scan_and_one_that_is_dead_writes_nothing(
+    store: SqlStore, state: str, status: Status
+) -> None:
+    rig = ScanRig(store)
+    rig.provider.happens("lost", 30 * MINUTE)
+
+    def meanwhile(number: int) -> None:
+        with rig.store.begin() as tx:
+            beat = next(one.beat for one in tx.nodes.all() if one.id == rig.node)
+            if state == "dead":
+                assert tx.nodes.declare_dead(rig.node, beat, rig.store.now())
+            else:
+                assert tx.nodes.mark(rig.node, state, rig.store.now())
+
+    rig.provider.before_page = meanwhile
+    assert rig.scan().status is status
+    assert rig.handled() == (["lost"] if state == "stopping" else [])
 
 
 def test_r22_poison_is_kept_and_holds_up_nothing(rig: ScanRig) -> None:
