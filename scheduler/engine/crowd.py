@@ -135,7 +135,10 @@ class Crowd(Generic[T, A]):
                 deliver(served)
             except Exception:
                 log.exception("answers_not_delivered", count=len(served))
-        self._after(items, answers)
+        try:
+            self._after(items, answers)
+        except Exception:  # They are answered; who comes next must be, too.
+            log.exception("answers_not_announced", count=len(answers))
 
     def _answers(self, items: list[T]) -> list[A | SchedulerError]:
         try:

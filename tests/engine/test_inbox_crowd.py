@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -116,6 +117,20 @@ def test_large_bodies_are_no_crowd(rig: Rig, running: EventInbox) -> None:
     """A thousand of them would be more than a transaction or a memory can take."""
     large = [replace(event(f"e{number}"), body=b" " * (4 << 20)) for number in range(10)]
     assert max(_served(rig, running, large)) == 4
+
+
+def test_what_fails_after_the_answer_harms_nobody(
+    rig: Rig, running: EventInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("the daemon is leaving")
+
+    monkeypatch.setattr(rig.inbox, "_wake", fail)
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for number in range(2):
+        running.submit([event(f"e{number}")], None, answers.put)
+        ((_, (stored,)),) = answers.get(timeout=20)
+        assert stored.new
 
 
 def _served(rig: Rig, running: EventInbox, events: Sequence[NewEvent]) -> list[int]:
