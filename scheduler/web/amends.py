@@ -15,7 +15,7 @@ from scheduler.web.fields import Body, Flag, Instant, Names, Number, Text
 from scheduler.web.inputs import plain_name
 from scheduler.web.operation import Operation, author_of
 from scheduler.web.present import Shown, when
-from scheduler.web.schemas import INSTANT, TEXT, many, record, ref
+from scheduler.web.shapes import INSTANT, TEXT, many, record, ref
 
 MOST = 1_000
 """Dead letters in one request."""

@@ -37,7 +37,7 @@ from scheduler.web.outside import Branch
 from scheduler.web.porter import Porter
 from scheduler.web.rates import Lines
 from scheduler.web.router import Router
-from scheduler.web.schemas import OBJECT
+from scheduler.web.shapes import OBJECT
 from scheduler.web.waiting import RunWatch
 from scheduler.web.webhooks import Webhooks
 

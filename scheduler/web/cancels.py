@@ -19,7 +19,7 @@ from scheduler.web.fields import Body, Text
 from scheduler.web.inputs import plain_name
 from scheduler.web.operation import Operation, author_of
 from scheduler.web.present import Shown, run_json, when
-from scheduler.web.schemas import many, record, ref
+from scheduler.web.shapes import many, record, ref
 
 NAMED = 10
 """Runs that a refusal names."""

@@ -14,7 +14,7 @@ from scheduler.web.answers import Answer
 from scheduler.web.backend import backend_of
 from scheduler.web.operation import Operation
 from scheduler.web.parameters import Text
-from scheduler.web.schemas import ANY, OBJECT, TEXT, many, record
+from scheduler.web.shapes import ANY, OBJECT, TEXT, many, record
 
 JOB = Text("job", "Only this job, or else this source.")
 

@@ -21,7 +21,7 @@ from scheduler.web.operation import Operation, author_of
 from scheduler.web.parameters import Instant as InstantParameter
 from scheduler.web.parameters import Text
 from scheduler.web.present import Shown, pause_json, when
-from scheduler.web.schemas import TEXT, many, record, ref
+from scheduler.web.shapes import TEXT, many, record, ref
 
 UNTIL = Instant("until", "When it ends by itself; null: when somebody resumes the job.")
 REASON = TextField("reason", "Shown wherever somebody wonders.")

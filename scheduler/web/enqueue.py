@@ -21,7 +21,7 @@ from scheduler.web.operation import Operation, author_of
 from scheduler.web.parameters import Header
 from scheduler.web.porter import Porter
 from scheduler.web.present import Shown, waiting_json
-from scheduler.web.schemas import ref
+from scheduler.web.shapes import ref
 
 BATCH_LIMIT = 8 << 20
 """Bytes of a request for many runs; each payload is at most BODY_LIMIT."""

@@ -10,7 +10,7 @@ from scheduler.core.access import Access
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.operation import Operation
-from scheduler.web.schemas import OBJECT, TEXT, record
+from scheduler.web.shapes import OBJECT, TEXT, record
 
 EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -21,7 +21,7 @@ from scheduler.web.job_json import STATES, Planned, coming, job_json
 from scheduler.web.operation import Operation
 from scheduler.web.parameters import Instant, Number, Text, Words
 from scheduler.web.present import Shown, by_instant, page_json, run_json, skip_json
-from scheduler.web.schemas import INSTANT, many, record, ref
+from scheduler.web.shapes import INSTANT, many, record, ref
 
 Q = Text("q", "Part of the name, in any case.")
 STATE = Words("state", "Only in these states.", STATES)

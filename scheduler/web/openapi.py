@@ -9,7 +9,8 @@ from inspect import cleandoc
 
 from scheduler.core.access import Access
 from scheduler.web.operation import Operation
-from scheduler.web.schemas import COMPONENTS, ref
+from scheduler.web.schemas import COMPONENTS
+from scheduler.web.shapes import ref
 from scheduler.web.values import Schema, Value
 
 _ABOUT = """Runs, jobs and their history. Over TCP without a token only facts are told: what people wrote, printed or

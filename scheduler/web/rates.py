@@ -16,7 +16,7 @@ from scheduler.web.fields import Body
 from scheduler.web.inputs import plain_name
 from scheduler.web.operation import Operation
 from scheduler.web.parameters import Number
-from scheduler.web.schemas import NUMBER, TEXT, record
+from scheduler.web.shapes import NUMBER, TEXT, record
 
 LONGEST_WAIT = 60
 WAIT = Number("wait", "Wait so many seconds for a token.", 0, 0, LONGEST_WAIT)

@@ -23,7 +23,7 @@ from scheduler.web.operation import Operation, author_of
 from scheduler.web.parameters import Flag, Instant, Number, Text, Words
 from scheduler.web.present import Shown, when
 from scheduler.web.reception import Reception
-from scheduler.web.schemas import COUNT, INSTANT, TEXT, many, record, ref
+from scheduler.web.shapes import COUNT, INSTANT, TEXT, many, record, ref
 
 SOURCE = Text("source", "Only of this source.")
 TYPES = Words("type", "Only of these types; `*` stands for any characters.")

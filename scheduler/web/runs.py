@@ -23,7 +23,7 @@ from scheduler.web.output import cut, printed
 from scheduler.web.paging import CURSOR, LIMIT
 from scheduler.web.parameters import Flag, Instant, Number, Words
 from scheduler.web.present import by_instant, detail_json, page_json, run_json
-from scheduler.web.schemas import TEXT, ref
+from scheduler.web.shapes import TEXT, ref
 from scheduler.web.waiting import POLL, RunWatch
 
 LONGEST_WAIT = 60

@@ -16,7 +16,7 @@ from scheduler.web.backend import backend_of
 from scheduler.web.operation import Operation
 from scheduler.web.parameters import Number, Text
 from scheduler.web.present import Shown, seconds_between, when
-from scheduler.web.schemas import COUNT, FLAG, INSTANT, NUMBER, TEXT, many, maybe, record
+from scheduler.web.shapes import COUNT, FLAG, INSTANT, NUMBER, TEXT, many, maybe, record
 
 JOB = Text("job", "Only of this scan job.")
 RUN = Text("run", "Only the reports of this run.")

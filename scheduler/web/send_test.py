@@ -28,7 +28,7 @@ from scheduler.web.operation import Operation
 from scheduler.web.porter import Porter
 from scheduler.web.received import reception_of, stored_json
 from scheduler.web.reception import Reception
-from scheduler.web.schemas import ref
+from scheduler.web.shapes import ref
 
 TEST = Body(
     (

@@ -18,7 +18,7 @@ from scheduler.web.guard import COOKIE, session_of
 from scheduler.web.inputs import read_body
 from scheduler.web.operation import Operation, caller_of
 from scheduler.web.parameters import Text
-from scheduler.web.schemas import TEXT
+from scheduler.web.shapes import TEXT
 
 FORM = "application/x-www-form-urlencoded"
 FORM_LIMIT = 16 << 10

@@ -19,7 +19,7 @@ from scheduler.web.operation import Operation
 from scheduler.web.paging import CURSOR, LIMIT
 from scheduler.web.parameters import Number, Text
 from scheduler.web.present import Shown, generation_json, node_json, page_json, queue_json, when
-from scheduler.web.schemas import COUNT, INSTANT, OBJECT, TEXT, many, record, ref
+from scheduler.web.shapes import COUNT, INSTANT, OBJECT, TEXT, many, record, ref
 
 GENERATIONS = Number("limit", "So many of the newest.", 20, 1, 1000)
 JOB = Text("job", "Only of this job.")

@@ -22,7 +22,7 @@ from scheduler.web.operation import Operation
 from scheduler.web.output import Printed, printed, segments
 from scheduler.web.parameters import Header, Text, Words
 from scheduler.web.present import Shown, run_json
-from scheduler.web.schemas import TEXT
+from scheduler.web.shapes import TEXT
 from scheduler.web.waiting import POLL, RunWatch
 
 ALIVE = 15.0

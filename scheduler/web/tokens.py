@@ -14,7 +14,7 @@ from scheduler.web.fields import Body, Duration, Text
 from scheduler.web.inputs import plain_name
 from scheduler.web.operation import Operation, author_of
 from scheduler.web.present import Shown, when
-from scheduler.web.schemas import TEXT, many, record, ref
+from scheduler.web.shapes import TEXT, many, record, ref
 
 CREATE = Body(
     (
