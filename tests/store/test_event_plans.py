@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import bindparam, event, text
+from sqlalchemy import bindparam, text
 
 from scheduler.core.event import NewEvent, Via
 from scheduler.core.event_queries import EventFilter
@@ -20,6 +19,7 @@ from scheduler.core.requests import Claim
 from scheduler.store.store import SqlStore
 from scheduler.store.types import UtcInstant
 from tests.databases import Place
+from tests.store.plans import plan_of, statements_on
 from tests.store.world import DAY, HOUR, T0, add, claim, new_run, promote, set_up, settle, settlement
 
 COUNT = 20_000
@@ -80,28 +80,6 @@ def store(fresh_place: Place) -> Iterator[SqlStore]:
     opened.close()
 
 
-@contextmanager
-def _statements(store: SqlStore) -> Iterator[list[tuple[str, Any]]]:
-    found: list[tuple[str, Any]] = []
-
-    def note(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
-        if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")) and any(
-            f" {one}" in statement for one in TABLES
-        ):
-            found.append((statement, parameters[0] if many else parameters))
-
-    event.listen(store._database.engine, "before_cursor_execute", note)
-    yield found
-    event.remove(store._database.engine, "before_cursor_execute", note)
-
-
-def _plan(store: SqlStore, statement: str, parameters: Any) -> str:
-    word = "EXPLAIN QUERY PLAN " if store.kind == "sqlite" else "EXPLAIN "
-    with store._database.writing() as connection:
-        rows = connection.exec_driver_sql(word + statement, parameters).all()
-    return "\n".join(str(row[-1]) for row in rows)
-
-
 def told(number: int, **changes: Any) -> NewEvent:
     fields: dict[str, Any] = {"occurred_at": T0, "subject": f"order-{number // 4}"}
     return NewEvent("shop", f"evt_{number}", Via.WEBHOOK, T0, b"{}", **{**fields, **changes})
@@ -145,7 +123,7 @@ def test_no_verb_reads_the_whole_inbox(store: SqlStore) -> None:
     def check(name: str, statements: list[tuple[str, Any]], tables: Collection[str] = TABLES) -> None:
         assert statements, name
         for statement, parameters in statements:
-            plan = _plan(store, statement, parameters) + "\n"
+            plan = plan_of(store, statement, parameters) + "\n"
             bad = [one for one in tables if f"SCAN {one}\n" in plan or f"Seq Scan on {one} " in plan]
             # the newest of all lie at the end of the table itself
             bad = [one for one in bad if name != "a page" or "LIMIT" not in statement]
@@ -153,12 +131,12 @@ def test_no_verb_reads_the_whole_inbox(store: SqlStore) -> None:
                 slow[name] = f"{statement}\n{plan}"
 
     for name, use in HOT.items():
-        with _statements(store) as statements, store.begin() as tx:
+        with statements_on(store, TABLES) as statements, store.begin() as tx:
             use(tx)
         if name != "listed":  # an INSERT
             check(name, statements)
     for name, show in SHOWN.items():
-        with _statements(store) as statements, store.queries() as queries:
+        with statements_on(store, TABLES) as statements, store.queries() as queries:
             show(queries)
         check(name, statements, ("events", "event_bodies", "listings"))
     assert not slow, "\n\n".join(f"{name}:\n{what}" for name, what in slow.items())
@@ -181,7 +159,7 @@ def test_a_subject_of_many_events_is_looked_at_once(store: SqlStore) -> None:
 
 
 def test_a_page_of_a_scan_is_one_query(store: SqlStore) -> None:
-    with _statements(store) as statements, store.begin() as tx:
+    with statements_on(store, TABLES) as statements, store.begin() as tx:
         known = tx.events.known("shop", PAGE)
         tx.events.listed("scan", [one.seq for one in known.values()], T0)
     assert len(known) == 980
@@ -198,11 +176,11 @@ def test_each_line_is_served_from_its_indexes(store: SqlStore, ordered: bool) ->
     ]
     with store.begin() as tx:
         tx.runs.insert(runs)
-    with _statements(store) as statements, store.begin() as tx:
+    with statements_on(store, TABLES) as statements, store.begin() as tx:
         tx.runs.promote(T0)
         tx.runs.claim(Claim("n1", 1, 10), T0)
         tx.runs.insert([replace(run, id=new_id(), key=f"{run.key}-later") for run in runs])
-    plans = [_plan(store, *one) for one in statements if "min(runs.seq)" in one[0] and "FROM locks" in one[0]]
+    plans = [plan_of(store, *one) for one in statements if "min(runs.seq)" in one[0] and "FROM locks" in one[0]]
     assert len(plans) == 3
     for plan in plans:
         assert "runs_front" in plan

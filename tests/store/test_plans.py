@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import bindparam, event, text
+from sqlalchemy import bindparam, text
 
 from scheduler.core.job import Queue
 from scheduler.core.model import Status
@@ -18,6 +17,7 @@ from scheduler.core.requests import Claim
 from scheduler.store.store import SqlStore
 from scheduler.store.types import UtcInstant
 from tests.databases import Place
+from tests.store.plans import plan_of, statements_on
 from tests.store.world import (
     DAY,
     HOUR,
@@ -75,26 +75,6 @@ def store(fresh_place: Place) -> Iterator[SqlStore]:
     opened.close()
 
 
-@contextmanager
-def _statements(store: SqlStore) -> Iterator[list[tuple[str, Any]]]:
-    found: list[tuple[str, Any]] = []
-
-    def note(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
-        if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")) and " runs" in statement:
-            found.append((statement, parameters[0] if many else parameters))
-
-    event.listen(store._database.engine, "before_cursor_execute", note)
-    yield found
-    event.remove(store._database.engine, "before_cursor_execute", note)
-
-
-def _plan(store: SqlStore, statement: str, parameters: Any) -> str:
-    word = "EXPLAIN QUERY PLAN " if store.kind == "sqlite" else "EXPLAIN "
-    with store._database.writing() as connection:
-        rows = connection.exec_driver_sql(word + statement, parameters).all()
-    return "\n".join(str(row[-1]) for row in rows)
-
-
 HOT: dict[str, Callable[[Transaction], object]] = {
     "claim": lambda tx: tx.runs.claim(Claim("n1", 1, 10), T0),
     "promote": lambda tx: tx.runs.promote(T0),
@@ -132,20 +112,20 @@ def test_no_hot_query_looks_at_every_run(store: SqlStore) -> None:
 
     def check(name: str, statements: list[tuple[str, Any]]) -> None:
         for statement, parameters in statements:
-            plan = _plan(store, statement, parameters)
+            plan = plan_of(store, statement, parameters)
             if "SCAN runs\n" in plan + "\n" or "Seq Scan on runs" in plan:
                 slow[name] = f"{statement}\n{plan}"
 
     for name, use in HOT.items():
-        with _statements(store) as statements, store.begin() as tx:
+        with statements_on(store, ("runs",)) as statements, store.begin() as tx:
             use(tx)
         assert statements or name == "due", name
         check(name, statements)
-    with _statements(store) as statements:
+    with statements_on(store, ("runs",)) as statements:
         settle(store, *[settlement(run) for run in running])
     check("settle", statements)
     for name, show in SHOWN.items():
-        with _statements(store) as statements, store.queries() as queries:
+        with statements_on(store, ("runs",)) as statements, store.queries() as queries:
             show(queries)
         assert statements, name
         check(name, statements)
@@ -156,9 +136,9 @@ def test_the_candidates_of_a_claim_come_in_order_from_their_index(store: SqlStor
     set_up(store, JOBS)
     _fill(store, history=5_000, waiting=1_000)
     add(store, *[new_run(name) for name in JOBS])
-    with _statements(store) as statements:
+    with statements_on(store, ("runs",)) as statements:
         claim(store)
-    plans = [_plan(store, *one) for one in statements if "ORDER BY runs.priority DESC" in one[0]]
+    plans = [plan_of(store, *one) for one in statements if "ORDER BY runs.priority DESC" in one[0]]
     assert plans
     for plan in plans:
         assert "runs_ready" in plan
