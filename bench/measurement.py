@@ -38,7 +38,7 @@ class Bar:
     most: float | None = None
     least: float | None = None
     beside: str = ""
-    """The other subject; then `most` is a factor."""
+    """The other subject; then the number is a factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def judge(bars: tuple[Bar, ...], rows: list[Row]) -> list[Verdict]:
         limit, room = bar.most if bar.most is not None else bar.least, None
         if bar.beside:
             other = figures.get(bar.beside, {}).get(bar.figure)
-            limit = None if other is None or bar.most is None else other * bar.most
+            limit = None if other is None or limit is None else other * limit
         if value is not None and limit is not None:
             room = limit / max(value, 1e-9) if bar.most is not None else value / limit
         verdicts.append(Verdict(bar, value, limit, room))

@@ -57,7 +57,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "subject": bar.subject,
         "figure": bar.figure,
         "beside": bar.beside or None,
-        "factor": bar.most if bar.beside else None,
+        "factor": (bar.least if bar.most is None else bar.most) if bar.beside else None,
         "measured": verdict.value,
         "limit": verdict.limit,
         "room": verdict.room,
@@ -74,10 +74,8 @@ def _bar_rows(results: list[Result]) -> list[list[str]]:
 def _bar_row(name: str, verdict: Verdict) -> list[str]:
     bar = verdict.bar
     limit = "–" if verdict.limit is None else _number(verdict.limit)
-    if bar.beside:
-        words = f"≤ {bar.most:g} × {bar.beside} = {limit}"
-    else:
-        words = f"≤ {limit}" if bar.most is not None else f"≥ {limit}"
+    sign, number = ("≥", bar.least) if bar.most is None else ("≤", bar.most)
+    words = f"{sign} {number:g} × {bar.beside} = {limit}" if bar.beside else f"{sign} {limit}"
     room = "not measured" if verdict.room is None else f"{verdict.room:.2f}" + ("" if verdict.met else " **missed**")
     measured = "–" if verdict.value is None else _number(verdict.value)
     return [f"{name}: {bar.subject}, {bar.figure}", measured, words, room]

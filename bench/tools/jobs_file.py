@@ -12,10 +12,12 @@ def job(name: str, **keys: object) -> str:
     return "\n".join([f"  {name}:", *(f"    {key}: {json.dumps(value)}" for key, value in keys.items())])
 
 
-def jobs_file(jobs: Iterable[str], queues: str = "") -> str:
-    """`queues`: the queues in flow style, if there are any of its own."""
-    head = ["defaults: {timezone: UTC}", *([f"queues: {queues}"] if queues else []), "jobs:"]
-    return "\n".join([*head, *jobs]) + "\n"
+def jobs_file(jobs: Iterable[str], queues: str = "", sources: str = "") -> str:
+    """`queues` and `sources` in flow style, if there are any of its own."""
+    blocks = list(jobs)
+    head = ["defaults: {timezone: UTC}", *([f"queues: {queues}"] if queues else [])]
+    head += [*([f"sources: {sources}"] if sources else []), "jobs:" if blocks else "jobs: {}"]
+    return "\n".join([*head, *blocks]) + "\n"
 
 
 def at(instant: float) -> str:

@@ -1,11 +1,13 @@
-"""Load over many connections: each sends the same request again as soon as it is answered."""
+"""Load over many connections: each sends the next request as soon as the one before is answered."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 
 
@@ -26,16 +28,24 @@ def request(method: str, path: str, body: bytes) -> bytes:
 
 def hammer(socket: Path, text: bytes, requests: int, connections: int, limit: float) -> Load:
     """Sends `text` `requests` times over that many connections, for at most `limit` seconds."""
-    return asyncio.run(_hammer(socket, text, requests, connections, limit))
+    return pour(socket, repeat(text, requests), connections, limit)
 
 
-async def _hammer(socket: Path, text: bytes, requests: int, connections: int, limit: float) -> Load:
+def pour(where: Path | int, texts: Iterable[bytes], connections: int, limit: float) -> Load:
+    """Sends each of these requests once, to a Unix socket or a port of this machine, for at most `limit` seconds."""
+    return asyncio.run(_pour(where, iter(texts), connections, limit))
+
+
+async def _pour(where: Path | int, texts: Iterator[bytes], connections: int, limit: float) -> Load:
     loop = asyncio.get_running_loop()
-    load, left = Load(), _Left(requests, time.monotonic() + limit)
+    load, left = Load(), _Left(texts, time.monotonic() + limit)
     clients = []
     for _ in range(connections):
-        client = _Client(text, left, load, loop.create_future())
-        await loop.create_unix_connection(lambda client=client: client, str(socket))  # type: ignore[misc]
+        client = _Client(left, load, loop.create_future())
+        if isinstance(where, Path):
+            await loop.create_unix_connection(lambda client=client: client, str(where))  # type: ignore[misc]
+        else:
+            await loop.create_connection(lambda client=client: client, "127.0.0.1", where)  # type: ignore[misc]
         clients.append(client)
     begun = time.perf_counter()
     for client in clients:
@@ -47,13 +57,15 @@ async def _hammer(socket: Path, text: bytes, requests: int, connections: int, li
 
 @dataclass(slots=True)
 class _Left:
-    requests: int
+    texts: Iterator[bytes]
     end: float
+
+    def next(self) -> bytes | None:
+        return None if time.monotonic() > self.end else next(self.texts, None)
 
 
 class _Client(asyncio.Protocol):
-    def __init__(self, text: bytes, left: _Left, load: Load, done: asyncio.Future[None]) -> None:
-        self._text = text
+    def __init__(self, left: _Left, load: Load, done: asyncio.Future[None]) -> None:
         self._left = left
         self._load = load
         self._got = bytearray()
@@ -65,12 +77,12 @@ class _Client(asyncio.Protocol):
         self._transport = transport
 
     def send(self) -> None:
-        if self._left.requests <= 0 or time.monotonic() > self._left.end:
+        text = self._left.next()
+        if text is None:
             self._transport.close()
             return
-        self._left.requests -= 1
         self._sent = time.perf_counter()
-        self._transport.write(self._text)
+        self._transport.write(text)
 
     def data_received(self, data: bytes) -> None:
         self._got += data

@@ -70,7 +70,7 @@ def redis() -> Iterator[str]:
             {**base_environment(), "LD_LIBRARY_PATH": libraries},
         )
         try:
-            until(lambda: _answers(port), 10, f"Redis answers: {group.tail()}")
+            until(lambda: answers(port), 10, f"Redis answers: {group.tail()}")
             yield f"redis://127.0.0.1:{port}/0"
         finally:
             group.stop()
@@ -85,7 +85,8 @@ def empty_redis(url: str) -> None:
             raise RuntimeError("Redis does not forget")
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
+    """Whether somebody listens at this port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), 0.2).close()
     except OSError:

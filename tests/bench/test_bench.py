@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import results
-from bench.measurement import Bar, Row, discover, judge
+from bench.measurement import Bar, Measurement, Row, discover, judge
 from bench.peers import install
 from bench.peers.peer import NotMeasured, peers
 from bench.peers.trial import trial
@@ -57,15 +57,19 @@ def test_an_instant_that_came_too_soon_is_chosen_again() -> None:
 
 def test_bars_are_judged() -> None:
     rows = [Row("ours", {"s": 2.0, "runs/s": 900.0}), Row("peer", {"s": 10.0}), Row("absent", failed="not here")]
+    rows.append(Row("slower", {"runs/s": 400.0}))
     bars = (
         Bar("ours", "s", most=4.0),
         Bar("ours", "s", most=0.1, beside="peer"),
         Bar("ours", "runs/s", least=1000.0),
         Bar("ours", "s", most=0.1, beside="absent"),
+        Bar("ours", "runs/s", least=1.5, beside="slower"),
     )
     verdicts = judge(bars, rows)
-    assert [one.met for one in verdicts] == [True, False, False, None]
-    assert [one.room for one in verdicts] == [2.0, 0.5, 0.9, None]
+    assert [one.met for one in verdicts] == [True, False, False, None, True]
+    assert [one.room for one in verdicts] == [2.0, 0.5, 0.9, None, 1.5]
+    result = Result(Measurement("m", "M", bars, lambda session: iter(rows)), {}, {}, "abc", True, rows)
+    assert "| m: ours, runs/s | 900 | ≥ 1.5 × slower = 600 | 1.50 |" in markdown([result])
 
 
 def test_the_child_stamps_its_start(tmp_path: Path) -> None:
@@ -138,7 +142,7 @@ def test_every_peer_has_a_package_that_is_prepared() -> None:
 def test_every_bar_has_its_measurement() -> None:
     known = discover()
     assert next(iter(known)) == "due_commands"
-    assert {"lone_job", "accepting", "executing", "idle", "history", "first_output"} <= set(known)
+    assert {"lone_job", "accepting", "ingesting", "executing", "idle", "history", "first_output"} <= set(known)
     assert {name for name, one in known.items() if not one.bars} == {"growth"}
 
 
