@@ -236,4 +236,6 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 if __name__ == "__main__":
+    # Else the daemon would outlive us.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())
