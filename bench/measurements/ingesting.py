@@ -16,7 +16,7 @@ from bench.tools.load import Load, pour
 from bench.tools.percentiles import percentile
 from bench.tools.services import answers
 from bench.tools.waiting import until
-from bench.tools.webhooks import HEADER, SECRET, free_port, webhooks
+from bench.tools.webhooks import free_port, source, webhooks
 
 ORDER = 5.5
 TITLE = "Webhooks of 700 bytes with a signature, 64 connections, durable before the answer"
@@ -46,11 +46,8 @@ def measure(session: Session, database: str, *, subscribed: bool = False) -> Fig
     """As the peers: events are stored. `subscribed`: each makes a run too, of a job that is paused, so that only
     receiving is measured."""
     port, folder = free_port(), session.folder()
-    secret = folder / "secret"
-    secret.write_text(SECRET)
-    secret.chmod(0o600)
     text = jobs_file(
-        [job("handle", on_event="sender", command=["/bin/true"])] if subscribed else [], sources=source(secret)
+        [job("handle", on_event="sender", command=["/bin/true"])] if subscribed else [], sources=source(folder)
     )
     with session.daemon(text, database, WEBHOOK_LISTEN=f"127.0.0.1:{port}") as daemon:
         if subscribed:
@@ -64,12 +61,6 @@ def measure(session: Session, database: str, *, subscribed: bool = False) -> Fig
     if there != sent or runs != (sent if subscribed else 0):
         raise RuntimeError(f"{sent} were answered, {there} are in the database with {runs} runs")
     return _figures(load)
-
-
-def source(secret: object) -> str:
-    """A sender that signs like most of them, in flow style."""
-    signature = f'{{scheme: hmac, header: {HEADER}, prefix: "sha256="}}'
-    return f"{{sender: {{signature: {signature}, secrets: [{{file: {secret}}}], event: {{id: id, type: type}}}}}}"
 
 
 def measure_peer(session: Session, name: str) -> Figures:

@@ -99,6 +99,17 @@ def cost(pids: Iterable[int]) -> dict[int, Cost]:
     return costs
 
 
+def peak_from_now(pid: int) -> None:
+    """Forgets how much memory that process has held before."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak(pid: int) -> int:
+    """The most bytes of memory that it held since."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
+
+
 class Others:
     """How many CPUs everybody else used since this was made: so that a figure taken on a busy machine shows it."""
 

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import socket
+from pathlib import Path
 
 SECRET = "bench-secret"
 """Of senders and receivers that live for one measurement."""
@@ -28,6 +29,19 @@ def body(number: int) -> bytes:
     fields = {"id": event_id(number), "type": "order.changed", "order": number % 1000, "text": ""}
     short = len(json.dumps(fields))
     return json.dumps({**fields, "text": "x" * (SIZE - short)}).encode()
+
+
+def source(folder: Path, **keys: str) -> str:
+    """Sources in flow style: `sender`, who signs like most of them; its secret lies in that folder."""
+    secret = folder / "secret"
+    secret.write_text(SECRET)
+    secret.chmod(0o600)
+    sender = {
+        "signature": {"scheme": "hmac", "header": HEADER, "prefix": "sha256="},
+        "secrets": [{"file": str(secret)}],
+        "event": {"id": "id", "type": "type"},
+    }
+    return json.dumps({"sender": {**sender, **keys}})
 
 
 def _webhook(path: str, number: int) -> bytes:

@@ -1,0 +1,1 @@
+"""What daemons under measurement load as their users' plug-ins."""
