@@ -162,7 +162,7 @@ def run(plan: Plan, folder: Path, say: Callable[[str], None]) -> Balance:
                 return Balance.of(events, dict(sender.sent), set(sender.accepted), Handled.read(file))
 
             began = time.monotonic()
-            say(f"To look in: schedctl events --missed \\\n  --socket {folder}/state/schedctl.sock\n")
+            say(f"To look in:\n  schedctl events --missed --socket {folder}/state/schedctl.sock\n")
             say(HEAD)
             with _feeding(provider, sender, plan.rate):
                 while (left := plan.length - (time.monotonic() - began)) > 0:

@@ -1,4 +1,4 @@
-"""The bench keeps working: its parts, and two measurements at the smallest size against real daemons."""
+"""The bench keeps working: its parts, and some measurements at the smallest size against real daemons."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_every_bar_has_its_measurement() -> None:
 @pytest.mark.load
 @pytest.mark.timeout(240)
 @pytest.mark.xdist_group("load")
-@pytest.mark.parametrize("name", ["due_durable", "first_output"])
+@pytest.mark.parametrize("name", ["due_durable", "ingesting", "comparing", "first_output"])
 def test_a_measurement_works(name: str) -> None:
     measurement = discover()[name]
     with Session(full=False, peers=False) as session:

@@ -193,7 +193,7 @@ BROKEN = [
     (OWN.replace("with:", "wiht:"), "unknown key `wiht`", "did you mean `with`?"),
     (OWN.replace("'https://x'", "'${GONE}'"), "the variable `GONE` is not defined", "set GONE"),
     ("compensate: {source: pay, compensator: own}", "own needs it", "write it"),
-    (OWN.replace("url:", "urll:"), "own has no such option", "write url, id, token"),
+    (OWN.replace("url:", "urll:"), "own has no such option", "did you mean url?"),
     (OWN.replace("}}", ", size: many}}"), "it is not a whole number", "write a whole number"),
     (OWN.replace("}}", ", size: 200}}"), "too many", "write at most 100"),
     (OWN.replace("}}", ", pace: 5}}"), "a duration must be text", "90s"),
