@@ -25,6 +25,8 @@ Build = Callable[[str, Mapping[str, Any]], Scheme]
 
 UNKEPT = frozenset({"authorization", "proxy-authorization", "cookie", "x-gitlab-token"})
 """Headers that are, or may be, somebody's secret: not kept with a refused request, unless the signature lies there."""
+MANY = 3
+"""Refused requests in a row that are worth a word: one or two may be a stranger's."""
 _PLAIN = frozenset({"", "identity"})
 OURS = (Refusal.SECRET_MISSING, Refusal.SECRET_UNUSABLE, Refusal.URL_MISSING)
 """Reasons that are ours to put right: the sender is asked to try again."""
@@ -41,6 +43,8 @@ class Reception:
         self.scheme = build(source.scheme, source.options)
         self._reader = FieldReader(source.event)
         self._handshakes = Handshakes(source.handshakes)
+        self.refused: tuple[datetime, int, str] | None = None
+        """Since when how many requests were refused, the last of them why, if none was taken since."""
         self.out_of_time: tuple[datetime, str] | None = None
         """When, and why, a request was refused that its sender did sign, if none was taken since."""
         self._kept = _header_names(source.event)
@@ -50,8 +54,11 @@ class Reception:
         """The event that came, what to answer a handshake, or why the request is refused. Never raises."""
         found = self._judge(incoming, now, now)
         if not isinstance(found, Rejected):
-            self.out_of_time = None
-        elif found.reason in _OUT_OF_TIME:
+            self.refused = self.out_of_time = None
+            return found
+        since, count, _ = self.refused or (now, 0, "")
+        self.refused = (since, count + 1, found.why)
+        if found.reason in _OUT_OF_TIME:
             self.out_of_time = (now, found.why)
         return found
 
@@ -59,9 +66,11 @@ class Reception:
         """What keeps the source from taking what its sender signs: since when, and what it is."""
         self.secrets.now()
         found: list[tuple[datetime | None, str]] = [(None, problem) for problem in self.secrets.problems]
-        late = self.out_of_time
-        if late is not None:
-            found.append((late[0], f"a request was refused: {late[1]}"))
+        if self.out_of_time is not None:
+            found.append((self.out_of_time[0], f"a request was refused: {self.out_of_time[1]}"))
+        elif self.refused is not None and self.refused[1] >= MANY:
+            since, count, why = self.refused
+            found.append((since, f"{count} requests were refused and none was taken since; the last: {why}"))
         return found
 
     def judge_again(self, reject: Reject, now: datetime) -> NewEvent | Rejected:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.core.compensator import ListingFailed
+from scheduler.core.compensator import Coverage, ListingFailed
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
 from tests.engine.senders import event, told
@@ -73,6 +73,18 @@ def test_a_scan_says_what_it_came_to(screen: Screen, provider: Provider) -> None
     assert len(screen.rig.runs("ticket")) == 1
     lines = scanned(screen)
     assert "listed       1 = 1 known + 0 found + 0 too young + 0 unreadable" in lines
+
+
+def test_a_dry_run_that_cannot_look_says_why(
+    screen: Screen, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> Coverage:
+        raise ListingFailed("connection refused", final=True)
+
+    monkeypatch.setattr(provider, "coverage", away)
+    scanned(screen, "--dry-run")
+    assert screen.code == 1
+    assert "dry run: the list cannot be read: connection refused" in screen.err
 
 
 def test_a_dry_run_changes_nothing(screen: Screen, provider: Provider) -> None:

@@ -389,6 +389,23 @@ def test_refusals_are_said_once_a_minute() -> None:
     assert SECRET not in str(logs)
 
 
+def test_that_all_are_refused_is_said_until_one_is_taken() -> None:
+    """A secret that was changed on one side only: its sender is refused, and every job waits in vain."""
+    hooks = Hooks(source())
+    reception = hooks.receptions.find("payments")
+    assert reception is not None
+    since = hooks.now
+    for refused in range(4):
+        assert len(reception.trouble()) == (refused >= 3)
+        assert one(hooks, request(body_of(), signed=False)).status == 401
+        hooks.now += timedelta(seconds=1)
+    ((when, what),) = reception.trouble()
+    assert when == since
+    assert what.startswith("4 requests were refused and none was taken since; the last: ")
+    assert one(hooks, request(body_of())).status == 202
+    assert reception.trouble() == []
+
+
 def test_a_signed_request_out_of_time_is_remembered_until_one_is_taken() -> None:
     signed = source(options={"header": "X-Signature", "timestamp": "header:X-Time", "template": "{timestamp}.{body}"})
     hooks = Hooks(signed)

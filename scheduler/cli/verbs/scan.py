@@ -48,7 +48,7 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
     if surface.structured(report if report is not None else seen, [run]):
         return code
     if report is None:
-        why = seen["error"] or seen["cancel"] or (seen["result"] or {}).get("why") or seen["status"]
+        why = seen["error"] or seen["reason"] or (seen["result"] or {}).get("why") or seen["status"]
         surface.say(f"{job}: {why}")
     else:
         _tell(surface, report)
