@@ -22,7 +22,7 @@ from typing import Any
 from scheduler.core.children import ChildSpec
 from scheduler.core.errors import InvalidInput, StartError, SupervisorAway
 from scheduler.supervisor import linux, processes, wire
-from scheduler.supervisor.events import Event, Exited, SpawnFailed, Started, SupervisorGone
+from scheduler.supervisor.events import Event, Exited, SpawnFailed, SupervisorGone
 from scheduler.supervisor.orphans import end_orphans
 
 _log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class SupervisorClient:
         self._since = process.started if process else 0
         self._sock = ours
         self._longest = wire.widen(ours)
-        ours.settimeout(_SEND_WITHIN)
+        ours.setblocking(False)
         threading.Thread(target=self._read, name="supervisor-reader", daemon=True).start()
         self._send(
             {
@@ -125,7 +125,7 @@ class SupervisorClient:
     def start(
         self, spec: ChildSpec, *, output_fd: int, stdin_fd: int | None = None, channel_fd: int | None = None
     ) -> None:
-        """Ask for a child; `Started` or `SpawnFailed` follows, in any case exactly one final event.
+        """Ask for a child; exactly one event follows, `SpawnFailed` or `Exited`.
 
         stdin is /dev/null unless given; a channel becomes descriptor 3 of the child. The descriptors stay
         the caller's, who may close them at once. InvalidInput when arguments and environment are too large
@@ -231,8 +231,9 @@ class SupervisorClient:
                 try:
                     wire.send(self._sock, packet, fds)
                     return
-                except TimeoutError:
-                    raise SupervisorAway("the supervisor does not read") from None
+                except BlockingIOError:
+                    if time.monotonic() > until:
+                        raise SupervisorAway("the supervisor does not read") from None
                 except OSError as error:
                     if error.errno in (errno.ENOBUFS, errno.ENOMEM, errno.EMSGSIZE):
                         raise SupervisorAway(
@@ -252,6 +253,8 @@ class SupervisorClient:
             readable.poll()
             try:
                 received = wire.receive(self._sock, buffer)
+            except BlockingIOError:
+                continue
             except (OSError, wire.Broken) as error:
                 reason, received = str(error), None
             if received is None:
@@ -282,8 +285,6 @@ class SupervisorClient:
 def _event(message: wire.Message) -> Event | None:
     kind = message["type"]
     values = {name: value for name, value in message.items() if name != "type"}
-    if kind == "started":
-        return Started(**values)
     if kind == "failed":
         return SpawnFailed(**values)
     if kind == "exited":

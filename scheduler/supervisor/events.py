@@ -7,15 +7,6 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """The program has been executed."""
-
-    run: str
-    attempt: int
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
 class SpawnFailed:
     """No program was executed. `stage` is one of `refused fork limits user cwd exec`, `errno` 0 for refused.
 
@@ -62,4 +53,4 @@ class SupervisorGone:
     reason: str
 
 
-Event = Started | SpawnFailed | Exited | SupervisorGone
+Event = SpawnFailed | Exited | SupervisorGone

@@ -106,8 +106,6 @@ class Runs:
         if news:
             stage, number = news.split()
             run.failure = stage.decode("ascii"), int(number)
-        else:
-            self._report({"type": "started", "run": run.run, "attempt": run.attempt, "pid": run.pid})
 
     def end(self, name: str, why: str, kill_after: float, now: float) -> None:
         """TERM now, KILL after `kill_after` seconds, to the run and all its descendants.

@@ -5,7 +5,7 @@ The socket is a SOCK_SEQPACKET pair: packets keep their bounds, and the end of t
     daemon → supervisor   hello{node, state_dir, cgroup}  trust{node, term_at, kill_at}  ping{n}
                           start{run, attempt, node, argv, cwd, env, kill_after, leftovers, user, limits, fds}
                           end{run, why, kill_after}  signal{run, signal}  settled{run, attempt}
-    supervisor → daemon   ready{pid}  pong{n}  started{run, attempt, pid}
+    supervisor → daemon   ready{pid}  pong{n}
                           failed{run, attempt, stage, errno, what}
                           exited{run, attempt, node, code, signal, why, left, usage, ended_at, began, ended}
 

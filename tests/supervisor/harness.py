@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import select
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 from scheduler.core.children import ChildSpec
 from scheduler.supervisor import processes
 from scheduler.supervisor.client import SupervisorClient
-from scheduler.supervisor.events import Event, Exited, SpawnFailed, Started
+from scheduler.supervisor.events import Event, Exited, SpawnFailed
 
 NODE = "node-1"
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -151,8 +152,11 @@ class Harness:
     def exited(self, run: str, timeout: float = PATIENCE) -> Exited:
         return self.expect(Exited, run, timeout)
 
-    def started(self, run: str) -> Started:
-        return self.expect(Started, run)
+    def pid(self, run: str) -> int:
+        """Of the main process, which prints `pid NUMBER`."""
+        found = wait_until(lambda: re.search(rb"^pid (\d+)$", self.output(run), re.MULTILINE))
+        assert isinstance(found, re.Match)
+        return int(found[1])
 
     def said(self, run: str, text: bytes) -> None:
         """Wait until the child has written this."""

@@ -94,9 +94,9 @@ def test_an_exit_after_our_signal_is_no_result(supervisor: Harness) -> None:
 
 
 def test_an_exit_before_our_signal_is_a_result(supervisor: Harness) -> None:
-    supervisor.sh("r", f"{stubborn_child(token())} exit 5", kill_after=60)
+    supervisor.sh("r", f"echo pid $$; {stubborn_child(token())} exit 5", kill_after=60)
     supervisor.said("r", b"on")
-    main = supervisor.started("r").pid
+    main = supervisor.pid("r")
     wait_until(lambda: processes.read(main) is None)
     supervisor.client.end("r", "cancel", 0.1)
     exited = supervisor.exited("r")
@@ -104,9 +104,9 @@ def test_an_exit_before_our_signal_is_a_result(supervisor: Harness) -> None:
 
 
 def test_an_exit_that_the_supervisor_has_not_seen_yet_is_a_result_too(supervisor: Harness) -> None:
-    supervisor.sh("r", "echo on; until [ -e go ]; do sleep 0.01; done; exit 5")
+    supervisor.sh("r", "echo pid $$; echo on; until [ -e go ]; do sleep 0.01; done; exit 5")
     supervisor.said("r", b"on")
-    pid = supervisor.started("r").pid
+    pid = supervisor.pid("r")
     os.kill(supervisor.client.pid, signal.SIGSTOP)
     (supervisor.folder / "go").touch()
     wait_until(lambda: (found := processes.read(pid)) and found.dead)
@@ -144,8 +144,8 @@ def test_whoever_shook_off_the_mark_ends_with_the_supervisor_at_the_latest(super
 
 
 def test_a_stopped_child_can_be_ended(supervisor: Harness) -> None:
-    supervisor.sh("r", f"echo on; kill -STOP $$; sleep {token()}")
-    pid = supervisor.started("r").pid
+    supervisor.sh("r", f"echo pid $$; kill -STOP $$; sleep {token()}")
+    pid = supervisor.pid("r")
     wait_until(lambda: (found := processes.read(pid)) and found.state == "T")
     supervisor.client.end("r", "cancel", 30)
     assert supervisor.exited("r").signal == signal.SIGTERM
@@ -181,13 +181,14 @@ def test_what_never_stops_forking_is_killed(supervisor: Harness) -> None:
 def test_a_process_without_its_main_thread_is_still_there(supervisor: Harness) -> None:
     mark = token()
     script = (
-        "import ctypes, threading, time, signal\n"
+        "import ctypes, os, threading, time, signal\n"
+        "print('pid', os.getpid(), flush=True)\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         f"threading.Thread(target=lambda: (print('on', flush=True), time.sleep({mark})), daemon=True).start()\n"
         "ctypes.CDLL(None).pthread_exit(None)\n"
     )
     supervisor.python("r", script)
-    pid = supervisor.started("r").pid
+    pid = supervisor.pid("r")
     supervisor.said("r", b"on")
     wait_until(lambda: (found := processes.read(pid)) and found.state == "Z")
     supervisor.client.end("r", "timeout", 0.2)

@@ -15,7 +15,7 @@ from scheduler.core.children import ChildUser as User
 from scheduler.core.errors import InvalidInput
 from scheduler.core.job import Limits
 from scheduler.supervisor import processes
-from scheduler.supervisor.events import SpawnFailed, Started
+from scheduler.supervisor.events import SpawnFailed
 from tests.supervisor.harness import ENV, Harness, wait_until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="NEEDS ROOT: only root may start children as other users")
@@ -200,11 +200,11 @@ def test_a_thousand_at_once_and_answers_between(supervisor: Harness) -> None:
     number = supervisor.client.ping()
     # The answer overtakes the starts that were asked for before.
     wait_until(lambda: supervisor.client.answered == number)
-    assert supervisor.inbox.qsize() < 2000
+    assert supervisor.inbox.qsize() < 1000
     for number in range(1000):
         exited = supervisor.exited(f"r{number}", 60)
         assert (exited.code, exited.left) == (number % 256, 0)
-    assert sum(isinstance(event, Started) for event in supervisor.events) == 1000
+    assert len(supervisor.events) == 1000
 
 
 def test_the_mark_survives_everything(supervisor: Harness) -> None:
