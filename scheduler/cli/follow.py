@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from scheduler.cli.daemon import cleaned, part
@@ -69,14 +70,23 @@ def last_lines(text: bytes, count: int | None) -> bytes:
     return text if count is None else b"".join(text.splitlines(keepends=True)[-count:] if count else [])
 
 
-def wait(surface: Surface, run: str, deadline: float | None = None) -> dict[str, Any]:
-    """The run once its status is final, without showing what it prints."""
+def wait(
+    surface: Surface,
+    run: str,
+    deadline: float | None = None,
+    told: Callable[[dict[str, Any]], None] | None = None,
+) -> dict[str, Any]:
+    """The run once its status is final, without showing what it prints. `told` is called about once a second with what
+    it is until then."""
     watched = _Watched(surface, run)
+    longest = 30.0 if told is None else 1.0
     while True:
-        left = 30.0 if deadline is None else min(30.0, deadline - time.monotonic())
+        left = longest if deadline is None else min(longest, deadline - time.monotonic())
         seen = watched.look(wait=max(1, round(left)))
         if seen["status"] in FINAL:
             return seen
+        if told is not None:
+            told(seen)
         if deadline is not None and time.monotonic() >= deadline:
             raise WaitedTooLong
 

@@ -40,10 +40,36 @@ def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: f
     if run.cancel is not None and not isinstance(outcome, Succeeded):
         word = str(FailReason.LOST) if _is_lost(outcome) else "canceled"
         return replace(_facts(run, outcome), status=Status.CANCELED, attempt_outcome=word, reason=run.cancel)
+    if is_look(run, job):
+        outcome = _of_look(outcome)
     settlement = _follow(run, outcome, job, now, random)
     if job is None and settlement.status is Status.PENDING:
         return _dropped(run, settlement)
     return replace(settlement, keeps_lock=settlement.status is Status.FAILED and _holds_its_line(run, job))
+
+
+def is_look(run: Run, job: Job | None) -> bool:
+    """Whether the run is a scan that only looks what it would find (`schedctl scan --dry-run`)."""
+    if job is None or job.compensate is None or not isinstance(run.payload, dict):
+        return False
+    return run.payload.get("dry_run") is True
+
+
+def _of_look(outcome: Outcome) -> Outcome:
+    """A look is neither a success, which the job's deadline would take for one, nor a failure of the job, and nobody
+    waits for a second one."""
+    match outcome:
+        case Canceled() | GivenBack(started=False):
+            return outcome
+        case GivenBack():
+            return Canceled("dry run: its node was stopped before it ended", span=outcome.span)
+        case Succeeded():
+            return Canceled("dry run: nothing was written", left=outcome.left, span=outcome.span)
+        case Snoozed():
+            return Canceled(f"dry run: {outcome.error}", span=outcome.span)
+        case Failed():
+            ended = outcome.exit_code, outcome.signal, outcome.left
+            return Canceled(f"dry run: {outcome.error}", *ended, span=outcome.span)
 
 
 def _holds_its_line(run: Run, job: Job | None) -> bool:

@@ -124,11 +124,16 @@ class _Group:
             self.tx.runs.request_cancel(rid, f"replaced by {request.author}", self.now)
         elif request.job in self.busy:
             run, status = self.busy[request.job]
-            raise Refused(
-                f"{request.job} has an unfinished run: {short(run)} ({status})",
-                hint=f"wait for it: schedctl run-now {request.job} --queue; "
-                f"or cancel it: schedctl run-now {request.job} --replace",
+            hint = (
+                f"wait for it: schedctl run-now {request.job} --queue; "
+                f"or cancel it: schedctl run-now {request.job} --replace"
             )
+            if job.compensate is not None:
+                hint = (
+                    f"see what it comes to: schedctl logs -f {short(run)}; "
+                    f"or end it: schedctl cancel {short(run)}, then schedctl scan {request.job}"
+                )
+            raise Refused(f"{request.job} has an unfinished run: {short(run)} ({status})", hint=hint)
 
     def write(self) -> None:
         """Inserts what is not inserted yet, and answers."""

@@ -16,8 +16,9 @@ from scheduler.core.compensator import Compensator, CursorExpired, ListedEvent, 
 from scheduler.core.errors import Refused, SchedulerError, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.job import Job
+from scheduler.core.lifecycle import is_look
 from scheduler.core.model import FailReason, Run
-from scheduler.core.outcome import Canceled, Failed, Outcome, Snoozed, Succeeded
+from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.scan import Counts, ScanReport
 from scheduler.core.scan_json import report_json
@@ -67,15 +68,13 @@ class Scanner:
 
     def scan(self, run: Run, job: Job, compensator: Compensator) -> Outcome:
         assert job.compensate is not None
-        dry = isinstance(run.payload, dict) and run.payload.get("dry_run") is True
-        one = Pass(run, job, job.compensate, dry)
+        one = Pass(run, job, job.compensate, is_look(run, job))
         try:
-            outcome = self._scan(one, compensator)
+            return self._scan(one, compensator)
         except Unavailable as away:
-            outcome = Snoozed(AWAY_WAIT, str(away))
+            return Snoozed(AWAY_WAIT, str(away))
         except SchedulerError as refused:
-            outcome = Failed(FailReason.ERROR, str(refused), retryable=False)
-        return _of_look(outcome) if dry else outcome
+            return Failed(FailReason.ERROR, str(refused), retryable=False)
 
     # ------------------------------------------------------------ the list
 
@@ -198,10 +197,3 @@ def _wait(retry_after: float | None) -> timedelta:
     wait = THROTTLED_WAIT if retry_after is None else timedelta(seconds=max(0.0, retry_after))
     spread = random.random()  # noqa: S311 -- spreads requests, is no secret
     return wait * (1 + JITTER * spread)
-
-
-def _of_look(outcome: Outcome) -> Outcome:
-    """A dry run is neither a success, which the job's deadline would take for one, nor a failure of the job."""
-    if isinstance(outcome, Failed | Snoozed):
-        return Canceled(f"dry run: {outcome.error}")
-    return Canceled("dry run: nothing was written")

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from scheduler.cli.surface import Surface
 from scheduler.core.compensator import Coverage, ListingFailed
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
@@ -85,6 +86,44 @@ def test_a_dry_run_that_cannot_look_says_why(
     scanned(screen, "--dry-run")
     assert screen.code == 1
     assert "dry run: the list cannot be read: connection refused" in screen.err
+
+
+def test_a_scan_that_is_tried_again_says_why_and_when(
+    screen: Screen, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen.rig.reload(JOBS + "    retries: [1m]\n")
+    provider.fails[1] = ListingFailed("503 Service Unavailable")
+    said: list[str] = []
+    say = Surface.say
+
+    def heard(surface: Surface, text: str) -> None:
+        say(surface, text)
+        said.append(text)
+
+    monkeypatch.setattr(Surface, "say", heard)
+    typed = threading.Thread(target=lambda: screen("scan", "payments-scan"))
+    typed.start()
+    until(lambda: bool(screen.rig.runs("payments-scan")))
+    screen.rig.tick()
+    screen.rig.tick(seconds=1)
+    until(lambda: bool(said))
+    start = "attempt 1 failed: the list cannot be read: 503 Service Unavailable; next in "
+    assert said[0].startswith(start)
+    assert said[0].endswith("; Ctrl-C leaves it running")
+    screen.rig.turn(minutes=2)
+    screen.rig.tick()
+    screen.rig.tick(seconds=1)
+    typed.join(20)
+    assert sum(one.startswith("attempt") for one in said) == 1
+    assert (screen.code, "✓ complete" in screen.err) == (0, True)
+
+
+def test_a_refused_scan_says_what_to_do_with_scan(screen: Screen, provider: Provider) -> None:
+    run, _ = screen.rig.desk.run_now("payments-scan", author="ana")
+    screen("scan", "payments-scan")
+    assert screen.code == 5
+    assert f"schedctl cancel {run.id[-8:]}, then schedctl scan payments-scan" in screen.err
+    assert "run-now" not in screen.err
 
 
 def test_a_dry_run_changes_nothing(screen: Screen, provider: Provider) -> None:

@@ -14,7 +14,7 @@ from scheduler.core.lifecycle import JITTER, settle, wait_before
 from scheduler.core.model import Cause, FailReason, Run, Status
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Succeeded
 from scheduler.core.requests import Settlement
-from scheduler.core.source import OnDead, OnEvent, Order
+from scheduler.core.source import Compensate, OnDead, OnEvent, Order
 
 from .builders import at, job
 from .strategies import CORE
@@ -361,3 +361,26 @@ def test_only_a_dead_letter_holds_up_what_waits_behind_it(outcome: Outcome, on_d
     assert not follow(outcome, replace(last, rank=None), told).keeps_lock
     assert not follow(outcome, last, told, removed=True).keeps_lock
     assert not follow(outcome, last, replace(told, on_event=OnEvent("payments", on_dead=on_dead))).keeps_lock
+
+
+# ------------------------------------------------------------------------------------------------ a look
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Failed(FailReason.SPAWN, "the secret is missing"), "dry run: the secret is missing"),
+        (Failed(FailReason.HTTP, "503", retryable=True), "dry run: 503"),
+        (LOST, "dry run: its node died"),
+        (Snoozed(MINUTE, "asked to come later"), "dry run: asked to come later"),
+        (GivenBack(started=True), "dry run: its node was stopped before it ended"),
+        (Succeeded({"listed": 1}), "dry run: nothing was written"),
+    ],
+)
+def test_a_scan_that_only_looks_is_over_with_its_first_attempt(outcome: Outcome, reason: str) -> None:
+    scan = job(retries=TWICE, payload_retries=TWICE, compensate=Compensate("payments", "http_list"))
+    look = replace(RUN, payload={"dry_run": True}, has_payload=True)
+    found = follow(outcome, look, scan)
+    assert (found.status, found.reason, found.not_before) == (Status.CANCELED, reason, None)
+    assert follow(GivenBack(started=False), look, scan).status is Status.PENDING
+    assert follow(Failed(FailReason.SPAWN, "no"), replace(look, payload={"dry_run": 1}), scan).status is Status.PENDING

@@ -11,8 +11,10 @@ from scheduler.cli.daemon import part
 from scheduler.cli.follow import wait
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line, counted
+from scheduler.cli.times import ago
 from scheduler.cli.verb import verb
 from scheduler.cli.verbs.scans import rate, tell_holes
+from scheduler.cli.words import waits
 from scheduler.core.errors import Refused
 
 Shown = dict[str, Any]
@@ -36,7 +38,7 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
     if made.get("holdup"):
         surface.say(f"nobody will start it for the time being: {made['holdup']}")
     try:
-        seen = wait(surface, run, None)
+        seen = wait(surface, run, told=_Told(surface))
     except KeyboardInterrupt:
         surface.say(f"\nthe scan goes on; to end it: {command_line('cancel', run[-8:])}")
         raise
@@ -55,6 +57,32 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
         tell_holes(surface, report["holes"])
     surface.then(_next(job, run, report, dry_run=dry_run))
     return code
+
+
+class _Told:
+    """Says once what a scan waits for, and once per attempt why it did not come to its end."""
+
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+        self._said: object = None
+        self._looked: object = None
+
+    def __call__(self, seen: Shown) -> None:
+        """Most waiting is over at the next look and not worth a line."""
+        if seen["status"] != "PENDING":
+            return
+        state = seen["attempt"], seen["waits_for"]
+        again, self._looked = state == self._looked, state
+        if state != self._said and (again or seen["attempt"]):
+            self._said = state
+            self._surface.say(f"{self._words(seen)}; Ctrl-C leaves it running")
+
+    def _words(self, seen: Shown) -> str:
+        if not seen["attempt"]:
+            return waits(seen, self._surface.now())
+        ended = f"attempt {seen['attempt']} {'failed' if seen['reason'] else 'was put off'}: {seen['error']}"
+        when = seen["not_before"]
+        return ended if when is None else f"{ended}; next {ago(when, self._surface.now())}"
 
 
 def _tell(surface: Surface, report: Shown) -> None:
