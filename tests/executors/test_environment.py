@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_everything_it_says_about_the_run(bench: Bench) -> None:
         "SCHED_FENCE": "41",
         "SCHED_PAYLOAD_FILE": f"{files}.payload.json",
         "SCHED_REPORT_FILE": f"{files}.report.jsonl",
-        "SCHED_CHECKPOINT_FILE": f"{files}.checkpoint.json",
+        "SCHED_CHECKPOINT_FILE": f"{files}.payload.json",  # Which says of both that there is none.
         "SCHED_LAST_SUCCESS": "2026-03-02T08:00:05+08:00",
         "SCHED_DEADLINE": "2026-03-09T15:00:00+08:00",
     }
@@ -144,3 +145,14 @@ def test_a_disk_that_takes_nothing_makes_the_run_wait(bench: Bench) -> None:
     waiting = bench.preparation.prepare(make_run("example"), bench.job("command", {"command": "true"}), None)
     assert isinstance(waiting, Snoozed)
     assert "runs" in waiting.error
+
+
+@pytest.mark.parametrize(("payload", "checkpoint"), [(None, None), ({"a": 1}, None), (None, {"b": 2}), (1, 2)])
+def test_payload_and_checkpoint_are_files_that_say_so(bench: Bench, payload: object, checkpoint: object) -> None:
+    script = 'cat "$SCHED_PAYLOAD_FILE" && echo && cat "$SCHED_CHECKPOINT_FILE" && wc -c < "$SCHED_REPORT_FILE"'
+    going = bench.start("command", {"command": script}, run={"payload": payload, "checkpoint": checkpoint})
+    going.succeeded()
+    first, rest = going.output().split("\n", 1)
+    assert (json.loads(first), json.loads(rest.strip()[:-1])) == (payload, checkpoint)
+    bench.records.forget([(going.launch.run.id, 1)])
+    assert list((bench.state / "runs").iterdir()) == []

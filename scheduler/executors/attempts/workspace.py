@@ -10,7 +10,7 @@ import json
 import os
 import pwd
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from scheduler.core.model import Json
@@ -35,6 +35,8 @@ class Workspace:
 
     directory: Path
     name: str
+    empty: bool = False
+    """Neither payload nor checkpoint: one file says so for both."""
 
     @property
     def output(self) -> Path:
@@ -54,7 +56,7 @@ class Workspace:
     @property
     def checkpoint(self) -> Path:
         """The last checkpoint of the run as JSON (`null` without one)."""
-        return self._file(_CHECKPOINT)
+        return self._file(_PAYLOAD if self.empty else _CHECKPOINT)
 
     @property
     def about(self) -> Path:
@@ -63,8 +65,8 @@ class Workspace:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All that may be there."""
-        return tuple(self._file(kind) for kind in _KINDS)
+        """All that may be there, `about` the last."""
+        return tuple(self._file(kind) for kind in _KINDS if not (self.empty and kind == _CHECKPOINT))
 
     def _file(self, kind: str) -> Path:
         return self.directory / f"{self.name}.{kind}"
@@ -114,22 +116,23 @@ class Workspaces:
     def create(
         self, run: str, attempt: int, about: About, *, payload: Json, checkpoint: Json, user: str | None
     ) -> Workspace:
-        """Fresh files (0600) in the directory (0700). What an earlier use of the same attempt left is removed. For
-        another user the directory can be passed through (0711), but not listed. OSError when the disk does not take
-        it, KeyError for an unknown user."""
+        """Fresh files (0600) in the directory (0700); only the output is made by whoever opens it. What an earlier use
+        of the same attempt left is removed. For another user the directory can be passed through (0711), but not
+        listed. OSError when the disk does not take it, KeyError for an unknown user."""
         account = None if user is None else pwd.getpwnam(user)
         owner = account if account is not None and account.pw_uid != os.geteuid() else None
         workspace = self.of(run, attempt)
+        if payload is None and checkpoint is None:
+            workspace = replace(workspace, empty=True)
         contents = {
-            workspace.output: b"",
-            workspace.payload: to_json(payload),
             workspace.checkpoint: to_json(checkpoint),
+            workspace.payload: to_json(payload),
             workspace.report: b"",
         }
         try:
             self._fill(contents, owner)
         except (FileExistsError, FileNotFoundError):
-            remove(workspace.files)
+            remove(self.of(run, attempt).files)
             self.make_room()
             self._fill(contents, owner)
         if about != About():
@@ -141,7 +144,7 @@ class Workspaces:
             self._open_up()
         for path, data in contents.items():
             _write(path, data)
-            if owner is not None and path.suffix != ".output":
+            if owner is not None:
                 os.chown(path, owner.pw_uid, owner.pw_gid)
 
     def describe(self, run: str, attempt: int, about: About) -> None:
