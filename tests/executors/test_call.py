@@ -58,6 +58,21 @@ def child():
     subprocess.Popen(["sleep", "600"])
     return os.getpid()
 
+def forks(how):
+    pid = os.fork()
+    if pid == 0:
+        if how == "exit":
+            sys.exit(3)
+        if how == "raise":
+            raise ValueError("of the fork")
+        return "of the fork"
+    return [os.waitpid(pid, 0)[1] >> 8, os.getpid()]
+
+def fork_lives_on():
+    if os.fork() == 0:
+        time.sleep(600)
+    return os.getpid()
+
 def grandchild():
     subprocess.run("setsid sleep 600 & exit 0", shell=True, check=True)
     return os.getpid()
@@ -391,3 +406,21 @@ def test_a_call_does_not_wait_long_for_those_that_are_busy(bench: Bench, monkeyp
     assert start(bench, "plain").succeeded().result == "no arguments"
     busy.end("cancel")
     assert isinstance(busy.outcome(), Canceled)
+
+
+@pytest.mark.parametrize(("how", "code"), [("exit", 3), ("raise", 1), ("return", 0)])
+def test_a_fork_does_not_speak_for_the_run(bench: Bench, how: str, code: int) -> None:
+    """It would answer first, and go on as a second worker: the next run of the job would overlap this one."""
+    going = start(bench, "forks", run={"payload": how})
+    found, pid = going.succeeded().result
+    assert found == code
+    assert ("ValueError: of the fork" in going.output()) == (how == "raise")
+    assert start(bench, "Group.member").succeeded().result == pid, "the worker itself takes the next one"
+    assert len(living_in(bench.state)) <= 2
+
+
+def test_a_fork_that_lives_on_is_left_behind(bench: Bench) -> None:
+    going = start(bench, "fork_lives_on", kill_after=timedelta(seconds=0.1))
+    pid = going.succeeded().result
+    assert "left 1 process and 0 threads, ended" in going.output()
+    assert start(bench, "Group.member").succeeded().result != pid

@@ -29,7 +29,7 @@ class CallWorker:
 
     def __init__(self, channel: socket.socket, python_path: str) -> None:
         self._channel = channel
-        self._surroundings = Surroundings()
+        self._surroundings = Surroundings(channel)
         sys.path[:0] = [self._surroundings.home, *filter(None, python_path.split(os.pathsep))]
         self._stamps = SourceStamps()
 
@@ -51,6 +51,7 @@ class CallWorker:
             return {"run": order["run"], "disk": [error.errno, error.filename]}
         with self._surroundings.of(order["environment"], order["output"]):
             answer = _outcome(order)
+            self._surroundings.end_if_forked(answer.get("exit", 1 if "error" in answer else 0))
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._stamps.extend()
         threads, processes = left()

@@ -32,7 +32,7 @@ class CompensateWorker:
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._surroundings = Surroundings()
+        self._surroundings = Surroundings(channel)
         self._stamps = SourceStamps()
 
     def serve(self) -> None:
@@ -56,6 +56,7 @@ class CompensateWorker:
             return
         with self._surroundings.of(opening["environment"], opening["output"]):
             last = self._converse(opening, orders)
+            self._surroundings.end_if_forked(0)
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._stamps.extend()
         threads, processes = left()

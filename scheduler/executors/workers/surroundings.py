@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -18,10 +19,13 @@ _ENDING = 0.1  # seconds
 
 class Surroundings:
     """Made once per process, in its main thread. Grandchildren that lose their parent become the process's own from
-    then on, so that they are noticed."""
+    then on, so that they are noticed. What the run forks has no `channel`: it must not answer in the run's place, nor
+    take the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: socket.socket) -> None:
         self.home = os.getcwd()
+        self._pid = os.getpid()
+        os.register_at_fork(after_in_child=channel.close)
         self._clean = dict(os.environ)
         self._own = os.dup(1)
         os.set_inheritable(self._own, False)
@@ -56,6 +60,13 @@ class Surroundings:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             os.chdir(self.home)
+
+    def end_if_forked(self, code: int) -> None:
+        """Where a fork comes back from the work of the run, it ends like a program of its own."""
+        if os.getpid() != self._pid:
+            for stream in (*self._streams, sys.stdout, sys.stderr):
+                _flush(stream)
+            os._exit(code)
 
 
 def left() -> tuple[int, int]:
