@@ -55,7 +55,12 @@ class ChildExit:
 
 
 class ChildListener(Protocol):
-    """Hears about one child: `failed`, `exited` or `lost`, exactly one of them, once. Calls must not block."""
+    """Hears about one child: `refused`, `failed`, `exited` or `lost`, exactly one of them, once. Calls must not
+    block."""
+
+    def refused(self, why: str) -> None:
+        """Nothing began, and not because of what was to be executed: the same may be tried again a little later."""
+        ...
 
     def failed(self, error: str) -> None:
         """No program was executed; a sentence that names the place, the reason and the remedy."""

@@ -101,6 +101,9 @@ class _Attempt:
         self.record = record
         self._finished = finished
 
+    def refused(self, why: str) -> None:
+        self._over(lambda result: Snoozed(NOBODY_THERE, why))
+
     def failed(self, error: str) -> None:
         self._over(lambda result: Failed(FailReason.SPAWN, self.record.masked(error)))
 

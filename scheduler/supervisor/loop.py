@@ -154,7 +154,7 @@ class Supervisor:
         if order["node"] != self._node:
             return f"this supervisor serves node {self._node}, not {order['node']}"
         if self._trust is None or linux.boottime() >= self._trust[0]:
-            return "the node's lease has not been renewed in time"
+            return "its daemon does not vouch for this node at present"
         if order["run"] in self._runs:
             return "the run is alive already"
         if len(fds) < len(order["fds"]):

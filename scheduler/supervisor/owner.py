@@ -27,6 +27,10 @@ WORKER = 0
 """The attempt number of children that are no attempts: nothing about their exit is written down."""
 
 
+_NOT_ITS_FAULT = ("refused", "fork")
+"""Stages at which a start fails whatever is to be executed."""
+
+
 class Owner:
     """Implements core.children.Children and core.execution.Switch.
 
@@ -192,6 +196,9 @@ def child_exit(event: Exited) -> ChildExit:
 
 def _tell_failure(spec: ChildSpec, listener: ChildListener, event: SpawnFailed) -> None:
     try:
-        listener.failed(explain(spec, event))
+        if event.stage in _NOT_ITS_FAULT:
+            listener.refused(explain(spec, event))
+        else:
+            listener.failed(explain(spec, event))
     except Exception:
         _log.exception("telling of %s failed", event)

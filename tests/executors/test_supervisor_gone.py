@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,3 +92,18 @@ def _command(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("command", {"command": "true"}),
+        ("call", {"function": "os:getpid"}),
+        ("http", {"method": "GET", "url": "http://127.0.0.1:9/"}),
+    ],
+)
+def test_what_the_supervisor_refuses_costs_nothing(bench: Bench, kind: str, options: dict[str, Any]) -> None:
+    """A fresh one refuses all until its daemon vouches for the node; nothing of these runs has begun."""
+    outcome = bench.run(kind, options, run={"node": "a-former-life"})
+    assert isinstance(outcome, Snoozed), outcome
+    assert "serves node" in outcome.error

@@ -179,7 +179,7 @@ def test_trust_that_is_extended_ends_nothing(supervisor: Harness) -> None:
 def test_no_start_without_trust(tmp_path: Path) -> None:
     harness = Harness(tmp_path, trusted=False)
     harness.sh("never", "exit 0")
-    assert "lease" in harness.expect(SpawnFailed, "never").what
+    assert "vouch" in harness.expect(SpawnFailed, "never").what
     now = linux.boottime()
     harness.client.trust(now - 1, now + 5)
     harness.sh("late", "exit 0")

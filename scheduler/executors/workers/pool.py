@@ -284,6 +284,10 @@ class _Listener:
         self._pool = pool
         self._worker = worker
 
+    def refused(self, why: str) -> None:
+        self._pool._over(self._worker, Answer(busy=f"no worker process could be started: {why}"))
+        self._pool._go_on(self._worker.place)
+
     def failed(self, error: str) -> None:
         self._pool._over(self._worker, Answer(failed=error))
         self._pool._go_on(self._worker.place)
