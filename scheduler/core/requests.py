@@ -25,11 +25,13 @@ class Claim:
 @dataclass(frozen=True, slots=True)
 class Leftover:
     """How many waiting runs a removed job leaves. Those with a payload become dead letters; occurrences, and others
-    without a payload (started by hand, by a program, by another job), are canceled."""
+    without a payload (started by hand, by a program, by another job), are canceled. `held_events` are events of paused
+    sources that would have made it a run, and become dead letters: also of a job that is not removed."""
 
     occurrences: int = 0
     payload_runs: int = 0
     other_runs: int = 0
+    held_events: int = 0
 
     def __str__(self) -> str:
         """`1 occurrence, 2 runs with a payload`."""
@@ -37,6 +39,7 @@ class Leftover:
             (self.occurrences, "occurrence", "occurrences"),
             (self.payload_runs, "run with a payload", "runs with a payload"),
             (self.other_runs, "other run", "other runs"),
+            (self.held_events, "held event", "held events"),
         )
         return ", ".join(counted(count, one, many) for count, one, many in kinds if count)
 

@@ -21,7 +21,7 @@ from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.line import Line
 from scheduler.engine.restored import write_off
-from scheduler.engine.swap import Judge, compare, swap
+from scheduler.engine.swap import Judge, compare, swap, waiting
 
 log = structlog.get_logger("engine")
 
@@ -231,9 +231,10 @@ class Reloader:
     def _preview(self, file: Configuration) -> Reloaded:
         with self._store.read() as tx:
             newest = tx.generations.newest()
+            old = self._readable(newest)
             difference = compare(tx.jobs.states(), file)
-            pending = tx.runs.pending_counts(difference.removed)
-        changes = self._describe(self._readable(newest), file)
+            pending = waiting(tx, difference, old, file, self._store.now())
+        changes = self._describe(old, file)
         return Reloaded(
             applied=False,
             generation=newest.id if newest is not None else 0,

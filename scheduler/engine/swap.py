@@ -13,9 +13,10 @@ from scheduler.core.job import Action, CatchUp, Configuration, Job
 from scheduler.core.model import Generation, JobState, ScheduleVersion
 from scheduler.core.policy import Plan, plan
 from scheduler.core.ports import Transaction
-from scheduler.core.requests import Due
+from scheduler.core.requests import Due, Leftover
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
 from scheduler.engine.deadlines import refresh_deadlines
+from scheduler.engine.left_held import count_left, settle_left
 from scheduler.engine.planner import apply_plans
 
 log = structlog.get_logger("engine")
@@ -87,7 +88,8 @@ def swap(
     """Puts `new` in force at `now`. `newest` is the locked newest generation, `old` its configuration (None: there is
     none, or this release cannot read it); `judge` decides about what is owed.
 
-    Raises Refused when removed jobs have waiting runs and `drop_pending` is not given.
+    Raises Refused when removed jobs have waiting runs, or held events would never make their runs, and `drop_pending`
+    is not given.
     """
     difference = compare(tx.jobs.states(), new)
     renewed = newest is not None and (newest.tzdata, newest.schedule_code) != (TZDATA_VERSION, SCHEDULE_CODE)
@@ -95,7 +97,8 @@ def swap(
     if renewed:
         touched |= {name for name in difference.unchanged if new.jobs[name].schedule is not None}
     states = tx.jobs.states(touched | set(difference.added), lock=True)
-    _refuse_to_drop(tx, difference.removed, drop_pending=drop_pending)
+    if not drop_pending:
+        _refuse_to_drop(waiting(tx, difference, old, new, now))
 
     if not renewed:
         plan_owed(tx, old, states, now, judge)
@@ -103,6 +106,7 @@ def swap(
     near = tx.jobs.versions(now)
     versions = {v.job: v for v in near if v.valid_to is None}
     ended = {v.job: v.valid_to for v in near if v.valid_to is not None}
+    settle_left(tx, old, new, now)
     generation = tx.generations.add(new.hash, new.files, now, author)
     tx.generations.put_queues(new.queues.values(), now)
     _close(tx, states, versions, difference.removed, generation.id, old, now)
@@ -111,16 +115,28 @@ def swap(
     return generation, difference
 
 
-def _refuse_to_drop(tx: Transaction, removed: Collection[str], *, drop_pending: bool) -> None:
-    if not removed or drop_pending:
+def waiting(
+    tx: Transaction, difference: Difference, old: Configuration | None, new: Configuration, now: datetime
+) -> dict[str, Leftover]:
+    """What `new` leaves of jobs, by name: waiting runs of those that it removes, and held events that would never make
+    their runs. Jobs without any are left out."""
+    found = tx.runs.pending_counts(difference.removed) if difference.removed else {}
+    for name, count in count_left(tx, old, new, now).items():
+        found[name] = replace(found.get(name, Leftover()), held_events=count)
+    return dict(sorted(found.items()))
+
+
+def _refuse_to_drop(waiting: Mapping[str, Leftover]) -> None:
+    if not waiting:
         return
-    waiting = tx.runs.pending_counts(removed)
-    if waiting:
-        words = ", ".join(f"{name} ({left})" for name, left in sorted(waiting.items()))
-        raise Refused(
-            f"the file removes jobs that have waiting runs: {words}",
-            hint="let them finish, or give --drop-pending: those with a payload become dead letters, others canceled",
-        )
+    words = ", ".join(f"{name} ({left})" for name, left in waiting.items())
+    first = "let them finish"
+    if any(left.held_events for left in waiting.values()):
+        first += " (events are held while their source is `paused`)"
+    raise Refused(
+        f"the file removes what has waiting runs: {words}",
+        hint=f"{first}, or give --drop-pending: those with a payload become dead letters, others canceled",
+    )
 
 
 def plan_owed(

@@ -49,12 +49,21 @@ def drop_pending(session: Session, job: str, now: datetime) -> tuple[int, int]:
     rows += _held(session, and_(t.PENDING_OTHER, t.runs.c.job == job))
     carrying = [row for row in rows if row.has_payload]
     others = [row for row in rows if not row.has_payload]
-    removed = FailReason.JOB_REMOVED.value
     for chunk in chunks(carrying):
-        _finish(session, chunk, now, status=Status.FAILED.value, reason=removed, error="its job was removed")
+        _fail(session, chunk, "its job was removed", now)
     for chunk in chunks(others):
         _finish(session, chunk, now, status=Status.CANCELED.value, cancel="its job was removed")
     return len(others), len(carrying)
+
+
+def give_up(session: Session, runs: Collection[str], error: str, now: datetime) -> set[str]:
+    """PENDING runs with a payload → FAILED(job_removed); the ids of those that were."""
+    ended: set[str] = set()
+    for chunk in chunks(sorted(runs)):
+        rows = _held(session, and_(session.among(t.runs.c.id, chunk), _PENDING, t.runs.c.has_payload))
+        _fail(session, rows, error, now)
+        ended |= {row.id for row in rows}
+    return ended
 
 
 def discard(session: Session, runs: Collection[str], now: datetime) -> set[str]:
@@ -73,6 +82,10 @@ def _held(session: Session, where: Any) -> list[Row[Any]]:
     """These runs, locked in the order of their numbers."""
     columns = (t.runs.c.seq, t.runs.c.id, t.runs.c.status, t.runs.c.lock, t.runs.c.has_payload)
     return list(session.rows(select(*columns).where(where).order_by(t.runs.c.seq).with_for_update()))
+
+
+def _fail(session: Session, rows: Sequence[Row[Any]], error: str, now: datetime) -> None:
+    _finish(session, rows, now, status=Status.FAILED.value, reason=FailReason.JOB_REMOVED.value, error=error)
 
 
 def _finish(session: Session, rows: Sequence[Row[Any]], now: datetime, **values: Any) -> None:

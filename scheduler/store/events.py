@@ -133,11 +133,11 @@ class SqlEvents:
             return func.json_each(json.dumps(wanted)).table_valued("value")
         return func.unnest(literal(wanted, postgresql.ARRAY(Text))).table_valued("value").render_derived()
 
-    def held(self, sources: Collection[str], limit: int) -> list[Event]:
-        """Events of these sources that are held, with bodies, oldest first by `seq`; a look costs nothing while there
-        are none."""
-        query = select(*BARE).where(t.IS_HELD, self.session.among(_E.source, sources)).order_by(_E.seq).limit(limit)
-        return self._with_bodies(query)
+    def held(self, sources: Collection[str], limit: int, *, after: int = 0) -> list[Event]:
+        """Events of these sources that are held, with bodies, oldest first by `seq`, those beyond `after`; a look costs
+        nothing while there are none."""
+        where = (t.IS_HELD, self.session.among(_E.source, sources), _E.seq > after)
+        return self._with_bodies(select(*BARE).where(*where).order_by(_E.seq).limit(limit))
 
     def release(self, seqs: Collection[int]) -> set[int]:
         """These are held no longer; those of them that were until now."""

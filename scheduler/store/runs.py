@@ -189,6 +189,9 @@ class SqlRuns:
     def drop_pending(self, job: str, now: datetime) -> tuple[int, int]:
         return cancel.drop_pending(self.session, job, now)
 
+    def give_up(self, runs: Collection[str], error: str, now: datetime) -> set[str]:
+        return cancel.give_up(self.session, runs, error, now)
+
     def pending_counts(self, jobs: Collection[str]) -> dict[str, Leftover]:
         return unfinished.pending_counts(self.session, jobs)
 

@@ -114,6 +114,7 @@ def reloaded_json(done: Reloaded) -> Shown:
                 "occurrences": left.occurrences,
                 "payload_runs": left.payload_runs,
                 "other_runs": left.other_runs,
+                "held_events": left.held_events,
             }
             for name, left in done.pending.items()
         },

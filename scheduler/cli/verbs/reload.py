@@ -19,6 +19,7 @@ _LEFTOVER = (
     ("occurrences", "occurrence", "occurrences", "would be canceled"),
     ("payload_runs", "run with a payload", "runs with a payload", "would become dead letters"),
     ("other_runs", "other run", "other runs", "started by hand or by a program; would be canceled"),
+    ("held_events", "held event", "held events", "of a paused source; would become dead letters"),
 )
 """What waits of a removed job, and what would become of it."""
 

@@ -23,9 +23,9 @@ class Events(Protocol):
         """Per subject, of the stored events that say when they occurred: the greatest (occurred_at, id); one query."""
         ...
 
-    def held(self, sources: Collection[str], limit: int) -> list[Event]:
-        """Events of these sources that are held, with bodies, oldest first by `seq`; a look costs nothing while there
-        are none."""
+    def held(self, sources: Collection[str], limit: int, *, after: int = 0) -> list[Event]:
+        """Events of these sources that are held, with bodies, oldest first by `seq`, those beyond `after`; a look costs
+        nothing while there are none."""
         ...
 
     def release(self, seqs: Collection[int]) -> set[int]:

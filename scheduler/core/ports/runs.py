@@ -106,6 +106,11 @@ class Runs(Protocol):
         numbers of (canceled, failed) ones."""
         ...
 
+    def give_up(self, runs: Collection[str], error: str, now: datetime) -> set[str]:
+        """PENDING runs with a payload → FAILED(job_removed), dead letters that `error` explains; the ids of those that
+        were."""
+        ...
+
     def pending_counts(self, jobs: Collection[str]) -> dict[str, Leftover]:
         """Every waiting run of these jobs, by its kind; jobs without any are left out."""
         ...
