@@ -20,7 +20,7 @@ from scheduler.core.compensator import (
     Page,
     Window,
 )
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, refuse_all
 from scheduler.core.place import NotApplicable, Place
 from scheduler.core.preset import EventFields
 from scheduler.core.signature import Headers
@@ -96,15 +96,20 @@ class HttpList:
     """At least this long from one call to the next."""
 
     def __post_init__(self) -> None:
+        wrong: list[InvalidInput] = []
         if not self.url.startswith(("https://", "http://")):
-            raise InvalidInput(f"url: {self.url[:80]!r} is no address", hint="write https://…")
+            wrong.append(InvalidInput(f"url: {self.url[:80]!r} is no address", hint="write https://…"))
         for name in ("items", "cursor", "more"):
-            if getattr(self, name):
-                place(name, getattr(self, name))
+            try:
+                if getattr(self, name):
+                    place(name, getattr(self, name))
+            except InvalidInput as error:
+                wrong.append(error)
         if self.paging == "cursor" and self.more and not self.cursor:
-            raise InvalidInput("cursor: nothing says where the next cursor lies", hint="write cursor: …")
+            wrong.append(InvalidInput("cursor: nothing says where the next cursor lies", hint="write cursor: …"))
         if self.size < 1:
-            raise InvalidInput("size: a page has at least one item", hint="write size: 100")
+            wrong.append(InvalidInput("size: a page has at least one item", hint="write size: 100"))
+        refuse_all(wrong)
         assert self._reader  # its places are refused here, not in the middle of a scan
 
     @cached_property

@@ -95,7 +95,8 @@ def build(kind: str, written: Mapping[str, Any], event: Mapping[str, str], folde
     try:
         return found(**arguments)
     except InvalidInput as error:
-        raise InvalidInput(f"with.{error.reason}", hint=error.hint) from None
+        others = [InvalidInput(f"with.{one.reason}", hint=one.hint) for one in error.others]
+        raise InvalidInput(f"with.{error.reason}", hint=error.hint, others=others) from None
     except Exception as error:
         raise InvalidInput(f"with: {type(error).__name__}: {error}", hint="correct the options") from None
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 from compensators.common.items import Item, Reader, undecodable, within
 from scheduler.core.compensator import Coverage, Cursor, Json, ListedEvent, ListingFailed, Page, Window
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, refuse_all
 from scheduler.core.preset import EventFields
 from scheduler.core.sender_time import sender_instant
 
@@ -52,12 +52,14 @@ class SqlQuery:
     """After which the database gives up on the query."""
 
     def __post_init__(self) -> None:
+        wrong: list[InvalidInput] = []
         if _BEGINS.match(self.query) is None:
-            raise InvalidInput("query: it does not begin with SELECT or WITH", hint="write one SELECT")
+            wrong.append(InvalidInput("query: it does not begin with SELECT or WITH", hint="write one SELECT"))
         if not re.search(r"\border\s+by\b", self.query, re.IGNORECASE):
-            raise InvalidInput("query: its rows have no order", hint="end it with ORDER BY occurred_at, id")
+            wrong.append(InvalidInput("query: its rows have no order", hint="end it with ORDER BY occurred_at, id"))
         if self.size < 1:
-            raise InvalidInput("size: a page has at least one row", hint="write size: 500")
+            wrong.append(InvalidInput("size: a page has at least one row", hint="write size: 500"))
+        refuse_all(wrong)
 
     def coverage(self) -> Coverage:
         """Rows are there as long as their owner keeps them; the time is the database's."""

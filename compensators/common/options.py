@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Literal, Union
 
 from scheduler.core.durations import parse_duration
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, refuse_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +66,29 @@ def options_of(kind: type[Any]) -> tuple[Option, ...]:
 
 def read(kind: type[Any], written: Mapping[str, Any], event: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of the dataclass. `event`: the source's event fields. InvalidInput that names the option for one
-    that there is not, one that is missing, and one whose value is of another type."""
+    that there is not, one that is missing, and one whose value is of another type; its `others` tell of the rest."""
     known = {one.name: one for one in options_of(typing.cast(Hashable, kind))}
+    wrong: list[InvalidInput] = []
+    meant: set[str] = set()
     for name in written:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
+            meant.update(close)
             hint = f"did you mean {close[0]}?" if close else f"there are {' '.join(known)}" if known else "remove it"
-            raise InvalidInput(f"with.{name}: {kind.kind} has no such option", hint=hint)
+            wrong.append(InvalidInput(f"with.{name}: {kind.kind} has no such option", hint=hint))
     given: dict[str, Any] = {}
     for name, option in known.items():
-        if name in written:
-            given[name] = fit(option.type, written[name], f"with.{name}")
-        elif option.from_source and event.get(name):
-            given[name] = _of_source(name, event[name])
-        elif option.required or (option.from_source and option.default is None):
-            doc = f": {option.doc}" if option.doc else ""
-            raise InvalidInput(f"with.{name}: {kind.kind} needs it", hint=f"write it{doc}")
+        try:
+            if name in written:
+                given[name] = fit(option.type, written[name], f"with.{name}")
+            elif option.from_source and event.get(name):
+                given[name] = _of_source(name, event[name])
+            elif name not in meant and (option.required or (option.from_source and option.default is None)):
+                doc = f": {option.doc}" if option.doc else ""
+                raise InvalidInput(f"with.{name}: {kind.kind} needs it", hint=f"write it{doc}")
+        except InvalidInput as error:
+            wrong.append(error)
+    refuse_all(wrong)
     return given
 
 

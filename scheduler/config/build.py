@@ -131,8 +131,9 @@ class Builder:
         self._one_action(model, broken)
         action, written = action_of(options)
         scheduled = model.schedule is not None or "schedule" in broken
-        check_triggers(model, self._own, scan is not None, scheduled, self._complain)
-        overlap = self._overlap(model, scheduled, broken, scan is not None)
+        scans = scan is not None or "compensate" in broken & self._own.keys()
+        check_triggers(model, self._own, scans, scheduled, self._complain)
+        overlap = self._overlap(model, scheduled, broken, scans)
         leftovers = self._leftovers(model, overlap, broken)
         timeout = model.timeout
         if timeout is None:

@@ -38,11 +38,12 @@ def _check_options(bundle: Bundle, job: str, scan: Compensate, source: Source, p
     try:
         known.build(scan.compensator, _filled(scan.options), asdict(source.event), known.folders_of(plugins))
     except InvalidInput as error:
-        found = _AT.fullmatch(error.reason)
-        path, reason = (tuple((found[1] or "").split(".")), found[2]) if found else ((), error.reason)
-        if path and path[0] in secrets:
-            return  # what was judged is not the secret
-        bundle.complain(("jobs", job, "compensate", "with", *filter(None, path)), reason, error.hint, job=job)
+        for one in (error, *error.others):
+            found = _AT.fullmatch(one.reason)
+            path, reason = (tuple((found[1] or "").split(".")), found[2]) if found else ((), one.reason)
+            if path and path[0] in secrets:
+                continue  # what was judged is not the secret
+            bundle.complain(("jobs", job, "compensate", "with", *filter(None, path)), reason, one.hint, job=job)
 
 
 def _filled(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from scheduler.config.models.source import (
 from scheduler.config.problem import Path
 from scheduler.config.refusal import shown
 from scheduler.config.schemes import Schemes
-from scheduler.config.suggest import did_you_mean
+from scheduler.config.suggest import did_you_mean, suggestion
 from scheduler.config.translate import complaints, keys_of, unknown_key
 from scheduler.config.written import canonical, duration_text, fingerprint_of, size_text
 from scheduler.core.errors import InvalidInput
@@ -50,46 +50,68 @@ class Senders:
     def build(self, name: str, values: Any) -> Source | None:
         """The source; None if something is wrong with it."""
         before = len(self.bundle.problems)
-        try:
-            model = SourceModel.model_validate({} if values is None else values, context=self.interpolation)
-        except ValidationError as error:
-            for path, reason, hint, key in complaints(error, SourceModel):
-                self._complain(name, path, reason, hint, key=key)
-            return None
-        made = self._source(name, model)
+        model, broken = self._validate(name, {} if values is None else values)
+        made = None if model is None else self._source(name, model, broken)
         return made if len(self.bundle.problems) == before else None
+
+    def _validate(self, name: str, values: Any) -> tuple[SourceModel | None, Set[str]]:
+        """The model of what is right, and the keys that are not; no model of what is no source at all."""
+        broken: set[str] = set()
+        while True:
+            try:
+                return SourceModel.model_validate(values, context=self.interpolation), broken
+            except ValidationError as error:
+                found = list(complaints(error, SourceModel))
+                for path, reason, hint, key in found:
+                    self._complain(name, path, reason, hint, key=key)
+                wrong = {path[0] for path, *_ in found if path}
+                if not isinstance(values, dict) or not wrong & values.keys():
+                    return None, broken
+                broken |= {str(key) for key in wrong}
+                values = {key: value for key, value in values.items() if key not in wrong}
 
     def _complain(self, name: str, path: Path, reason: str, hint: str | None, *, key: bool = False) -> None:
         self.bundle.complain(("sources", name, *path), reason, hint, key=key)
 
-    def _source(self, name: str, model: SourceModel) -> Source | None:
+    def _source(self, name: str, model: SourceModel, broken: Set[str]) -> Source | None:
+        """`broken`: keys that were left out of the model because they are wrong; nothing is said of what they lack."""
         signature = model.signature or SignatureModel()
         kind = signature.scheme or model.preset
         if model.preset is None and kind in self.schemes.presets():
             # A provider's way of signing says who sends.
             model = model.model_copy(update={"preset": kind})
         preset = self._preset(name, model)
-        if preset is None or kind is None:
-            if preset is not None:
+        if kind is None:
+            if not broken & {"preset", "signature"}:
                 hint = f"write preset: {', '.join(sorted(self.schemes.presets()))}, or signature: {{scheme: hmac, …}}"
                 self._complain(name, (), "nothing says how its requests are signed", hint, key=True)
             return None
-        options = self._options(name, kind, signature, model)
-        if options is None:
+        if preset is None and kind == model.preset:
             return None
         secrets = self._secrets(name, model, signature)
-        try:
-            scheme = self.schemes.build(kind, options)
-        except InvalidInput as error:
-            self._complain(name, ("signature",), error.reason, error.hint, key=model.signature is None)
+        options = self._options(name, kind, signature, model, broken)
+        scheme = None if options is None else self._scheme(name, kind, options, model)
+        if scheme is not None:
+            self._needs(name, model, scheme, secrets, broken)
+        event = None
+        if preset is not None and kind in self.schemes.discover() and not broken & {"preset", "event"}:
+            event = _event(model, preset)
+            try:
+                FieldReader(event)
+            except InvalidInput as error:
+                self._complain(name, ("event",), error.reason, error.hint, key=True)
+        if preset is None or options is None or event is None:
             return None
-        self._needs(name, model, scheme, secrets)
-        event = _event(model, preset)
-        try:
-            FieldReader(event)
-        except InvalidInput as error:
-            self._complain(name, ("event",), error.reason, error.hint, key=True)
         return _noun(name, model, preset, kind, options, secrets, event)
+
+    def _scheme(self, name: str, kind: str, options: Mapping[str, str], model: SourceModel) -> Scheme | None:
+        """None if these options cannot be."""
+        try:
+            return self.schemes.build(kind, options)
+        except InvalidInput as error:
+            for one in (error, *error.others):
+                self._complain(name, ("signature",), one.reason, one.hint, key=model.signature is None)
+            return None
 
     def _preset(self, name: str, model: SourceModel) -> Preset | None:
         """What is known of the provider; None if the preset is wrong."""
@@ -102,8 +124,11 @@ class Senders:
             self._complain(name, ("preset",), reason, did_you_mean(model.preset, known))
         return found
 
-    def _options(self, name: str, kind: str, signature: SignatureModel, model: SourceModel) -> dict[str, str] | None:
-        """What the scheme is built with; None if there is no such scheme or an option is no text."""
+    def _options(
+        self, name: str, kind: str, signature: SignatureModel, model: SourceModel, broken: Set[str]
+    ) -> dict[str, str] | None:
+        """What the scheme is built with, without options that it does not have; None if there is no such scheme, or if
+        one of its options cannot be read."""
         if kind not in self.schemes.discover():
             reason = f"there is no signature scheme {shown(kind)}"
             self._complain(name, ("signature", "scheme"), reason, did_you_mean(kind, self.schemes.discover()))
@@ -115,7 +140,7 @@ class Senders:
             if key not in known or key == "trust":
                 keys = {*known, *keys_of(SignatureModel)} - {"trust"}
                 self._complain(name, ("signature", key), *unknown_key(key, keys), key=True)
-                good = False
+                good = good and key != "trust" and suggestion(key, known) is None  # else that one is not lacking
                 continue
             try:
                 written[key] = to_text(value)
@@ -126,9 +151,9 @@ class Senders:
         if model.trust is not None and "trust" not in known:
             reason = f"`trust: {model.trust}` is for senders that sign nothing, and {kind} signs"
             self._complain(name, ("trust",), reason, "remove it, or write signature: {scheme: none}", key=True)
-            good = False
         elif model.trust is not None:
             written["trust"] = model.trust
+        good = good and not ("trust" in known and "trust" in broken)
         return written if good else None
 
     def _secrets(self, name: str, model: SourceModel, signature: SignatureModel) -> tuple[Secret, ...]:
@@ -136,8 +161,10 @@ class Senders:
             self._complain(name, ("secrets",), "the secrets are given twice", "keep one of the two places", key=True)
         return tuple(one.noun() for one in model.secrets or signature.secrets or ())
 
-    def _needs(self, name: str, model: SourceModel, scheme: Scheme, secrets: tuple[Secret, ...]) -> None:
-        if scheme.needs_secret and not secrets:
+    def _needs(
+        self, name: str, model: SourceModel, scheme: Scheme, secrets: tuple[Secret, ...], broken: Set[str]
+    ) -> None:
+        if scheme.needs_secret and not secrets and not broken & {"secrets", "signature"}:
             hint = "write secrets: [{env: NAME}] or [{file: PATH}]"
             self._complain(
                 name, (), f"{scheme.kind} needs the secret with which its requests are signed", hint, key=True
@@ -145,7 +172,7 @@ class Senders:
         if secrets and not scheme.needs_secret:
             path: Path = ("secrets",) if model.secrets is not None else ("signature", "secrets")
             self._complain(name, path, f"the scheme {scheme.kind} uses no secret", "remove it", key=True)
-        if scheme.needs_url and model.url is None:
+        if scheme.needs_url and model.url is None and "url" not in broken:
             hint = f"write url: https://your.host/webhooks/{name}, exactly as it stands there"
             reason = f"{scheme.kind} signs the address that is registered with the provider"
             self._complain(name, (), reason, hint, key=True)

@@ -15,6 +15,7 @@ Every error carries one sentence of reason and, where there is one, the remedy i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -28,7 +29,18 @@ class SchedulerError(Exception):
 
 
 class InvalidInput(SchedulerError):
-    """What somebody wrote cannot be accepted; nothing was changed."""
+    """What somebody wrote cannot be accepted; nothing was changed. `others`: what else is wrong with the same thing."""
+
+    def __init__(self, reason: str, *, hint: str | None = None, others: Sequence[InvalidInput] = ()) -> None:
+        super().__init__(reason, hint=hint)
+        self.others = tuple(others)
+
+
+def refuse_all(found: Sequence[InvalidInput]) -> None:
+    """Raises the first, which tells of the others; does nothing if there is none."""
+    if found:
+        first, *others = found
+        raise InvalidInput(first.reason, hint=first.hint, others=others)
 
 
 class ScheduleError(InvalidInput):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from scheduler import signatures
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, refuse_all
 from scheduler.core.preset import Preset
 from scheduler.core.signature import Scheme
 
@@ -46,13 +46,15 @@ def build(kind: str, written: Mapping[str, str]) -> Scheme:
     """The scheme with these options. InvalidInput for a kind or an option that there is not, and for one that cannot
     be."""
     known = options(kind)
-    for name in written:
-        if name not in known:
-            hint = f"write {', '.join(known)}" if known else "remove it"
-            raise InvalidInput(f"the scheme {kind} has no option {name}", hint=hint)
-    for name, default in known.items():
-        if default is None and name not in written:
-            raise InvalidInput(f"the scheme {kind} needs the option {name}", hint=f"write {name}: …")
+    hint = f"write {', '.join(known)}" if known else "remove it"
+    strange = [name for name in written if name not in known]
+    lacking = [name for name, default in known.items() if default is None and name not in written]
+    refuse_all(
+        [
+            *(InvalidInput(f"the scheme {kind} has no option {name}", hint=hint) for name in strange),
+            *(InvalidInput(f"the scheme {kind} needs the option {name}", hint=f"write {name}: …") for name in lacking),
+        ]
+    )
     return _class(kind)(**written)
 
 

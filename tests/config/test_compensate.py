@@ -225,6 +225,24 @@ def test_an_option_is_told_at_its_place(files: Files) -> None:
     assert (first.path[-1], second.path[-1]) == ("size", "token")
 
 
+def test_all_options_that_are_wrong_are_told_at_once(files: Files) -> None:
+    keys = "compensate: {source: pay, compensator: own, with: {url: [1], names: 3, size: many, sise: 2, pace: 3}}"
+    found = files.problems(keys)
+    assert [one.path[-1] for one in found] == ["url", "names", "size", "sise", "pace"]
+    listed = keys.replace("own", "http_list").replace("url: [1], names: 3", "url: x, id: id, occurred_at: '['")
+    assert {one.path[-1] for one in files.problems(listed)} == {"size", "sise", "pace"}
+    found = files.problems(
+        "compensate: {source: pay, compensator: http_list, with: {url: x, occurred_at: at, items: '[', size: 0}}"
+    )
+    assert [one.path[-1] for one in found] == ["url", "items", "size"]
+
+
+def test_what_a_scan_cannot_be_is_told_beside_what_is_wrong_with_it(files: Files) -> None:
+    broken = OWN.replace("own,", "own, margin: 5,")
+    found = files.problems(f"{broken}, overlap: allow, on_event: pay, timeout: x")
+    assert [one.path[2:] for one in found] == [("compensate", "margin"), ("overlap",), ("on_event",), ("timeout",)]
+
+
 def test_the_value_of_a_secret_is_not_judged(files: Files) -> None:
     """It is read when the scan starts: `token` here begins with k_ then, or the scan fails."""
     assert files.job(OWN.replace("}}", ", token: {env: N}}}")).compensate is not None

@@ -76,6 +76,8 @@ BROKEN = [
     ("on_event: {types: x}", "`source` is missing", "add source"),
     ("on_event: {source: pay, type: x}", "unknown key `type`", "did you mean `types`?"),
     ("on_event: [pay]", "a list is not a text", "write a text"),
+    ("on_event: {source: pay, types: 5}", "`5` is a number", 'put it in quotes: "5"'),
+    ("on_event: {source: pay, types: [a, 1.50]}", "`1.50` is a number", 'put it in quotes: "1.50"'),
     ("on_event: {source: pay, types: []}", "the list of types is empty", "payment.*"),
     ("on_event: {source: pay, types: ['']}", "must not be empty", "write a text"),
     ("on_event: {source: pay, where: 'a ==='}", "is not JMESPath", "data.object.id"),

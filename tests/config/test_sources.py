@@ -154,9 +154,19 @@ BROKEN = [
     (f"{{preset: square, {SECRET}}}", 4, "square signs the address", "url: https://your.host/webhooks/a"),
     (f"{{signature: {{scheme: hmak}}, {SECRET}}}", 4, "no signature scheme `hmak`", "did you mean `hmac`?"),
     (f"{{signature: {{scheme: hmac}}, event: {{id: id}}, {SECRET}}}", 4, "hmac needs the option header", "header: …"),
-    (f"{{signature: {{scheme: hmac, headr: X}}, {SECRET}}}", 4, "unknown key `headr`", "did you mean `header`?"),
-    (f"{{signature: {{scheme: hmac, header: [X]}}, {SECRET}}}", 4, "a list is not a text", "write a text"),
-    (f"{{signature: {{scheme: hmac, header: X, encoding: b}}, {SECRET}}}", 4, "encoding", "hex"),
+    (
+        f"{{signature: {{scheme: hmac, headr: X}}, event: {{id: id}}, {SECRET}}}",
+        4,
+        "unknown key `headr`",
+        "did you mean `header`?",
+    ),
+    (
+        f"{{signature: {{scheme: hmac, header: [X]}}, event: {{id: id}}, {SECRET}}}",
+        4,
+        "a list is not a text",
+        "write a text",
+    ),
+    (f"{{signature: {{scheme: hmac, header: X, encoding: b}}, event: {{id: id}}, {SECRET}}}", 4, "encoding", "hex"),
     (f"{{preset: stripe, signature: {{header: X}}, {SECRET}}}", 4, "unknown key `header`", "known are scheme, secrets"),
     ("{signature: {scheme: none}, event: {id: id}}", 4, "needs the option trust", "write trust"),
     ("{signature: {scheme: none, trust: network}, event: {id: id}}", 4, "unknown key `trust`", "known are"),
@@ -208,12 +218,44 @@ def test_a_bad_name_and_one_that_is_given_twice() -> None:
 def test_several_mistakes_are_told_at_once() -> None:
     found = problems("sources: {a: {preset: x, keep: 5}, b: {keep: z, rate: y}, c: {}}\njobs: {d: {on_event: a}}")
     assert [one.path for one in found] == [
+        ("sources", "a", "preset"),
         ("sources", "a", "keep"),
+        ("sources", "b"),
         ("sources", "b", "keep"),
         ("sources", "b", "rate"),
         ("sources", "c"),
         ("jobs", "d"),
     ]
+
+
+ALL_AT_ONCE = [
+    (
+        "{signature: {scheme: hmac, header: X, template: '{foo}', algorithm: rot13, timestamp: x}, keep: no}",
+        [
+            "algorithm cannot be that",
+            "template has {foo}",
+            "template lacks {body}",
+            "timestamp is not in the template",
+            "timestamp is not understood",
+            "where the event's id lies",
+            "'no' is not understood",
+        ],
+    ),
+    ("{preset: twilio, tolerance: 5}", ["needs the secret", "signs the address", "`5` has no unit"]),
+    ("{preset: github, trust: network, max_body: x}", ["needs the secret", "that sign nothing", "`x` is not a size"]),
+    ("{preset: github, signature: {x: 1}}", ["needs the secret", "unknown key `x`"]),
+    (f"{{signature: {{scheme: hmac, hedaer: X}}, {SECRET}}}", ["unknown key `hedaer`", "where the event's id lies"]),
+    ("{preset: stripe, signature: {secrets: []}, url: x}", ["secrets is empty", "`x` is not a URL"]),
+    ("{signature: {scheme: none}, trust: me, event: {id: id}}", ["`me` is not one of"]),
+]
+
+
+@pytest.mark.parametrize(("keys", "reasons"), ALL_AT_ONCE)
+def test_what_is_wrong_with_one_source_is_told_at_once(keys: str, reasons: list[str]) -> None:
+    found = [one.reason for one in problems(f"jobs: {{}}\nsources:\n  a: {keys}\n")]
+    for reason in reasons:
+        assert sum(reason in one for one in found) == 1, (reason, found)
+    assert len(found) == len(reasons)
 
 
 TEXT = f"""\

@@ -9,7 +9,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from scheduler.config.fields import Name, Word, to_line, to_texts
 from scheduler.config.models.base import Model
 from scheduler.config.models.place import to_event_place
-from scheduler.config.refusal import refuse, shown
+from scheduler.config.refusal import refuse, shown, text_of
 from scheduler.core.model import Json
 from scheduler.core.source import OnDead, OnEvent, Order
 
@@ -17,6 +17,10 @@ from scheduler.core.source import OnDead, OnEvent, Order
 def _types(value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and not value:
         refuse("the list of types is empty", 'write at least one: "payment.*", or remove the key: every type')
+    listed = value if isinstance(value, list | tuple) else [value]
+    for one in listed:
+        if not isinstance(one, str) and text_of(one) is not None:
+            refuse(f"{shown(one)} is a number, and types are texts", f'put it in quotes: "{text_of(one)}"')
     return tuple(to_line(one) for one in to_texts(value))
 
 

@@ -7,10 +7,11 @@ import binascii
 import hashlib
 import re
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, refuse_all
 from scheduler.core.signature import Incoming, LiveSecret, Refusal, Signed, SignedText
 from scheduler.signatures.common.mac import SIZES, Claim, MacScheme, literal
 from scheduler.signatures.common.reading import Unreadable, codes, encoded, instant, single, values, written
@@ -38,18 +39,22 @@ class Recipe:
     id: str = ""
 
     def __post_init__(self) -> None:
+        refuse_all(list(self._problems()))
+
+    def _problems(self) -> Iterator[InvalidInput]:
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", self.header):
-            raise InvalidInput("header is not a name of a header", hint="write header: X-Signature")
+            yield InvalidInput("header is not a name of a header", hint="write header: X-Signature")
         for name, allowed in _WORDS.items():
-            _one_of(name, getattr(self, name), allowed)
+            if getattr(self, name) not in allowed:
+                yield InvalidInput(f"{name} cannot be that", hint=f"write one of {' '.join(allowed)}")
         used = set(_PLACE.findall(self.template))
         if unknown := sorted(used - set(_NAMES)):
-            raise InvalidInput(f"template has {{{unknown[0]}}}", hint="use {timestamp} {id} {url} {body}")
+            yield InvalidInput(f"template has {{{unknown[0]}}}", hint="use {timestamp} {id} {url} {body}")
         if "body" not in used:
-            raise InvalidInput("template lacks {body}: anybody could change it", hint="add {body}")
+            yield InvalidInput("template lacks {body}: anybody could change it", hint="add {body}")
         for name, option, forms in (("timestamp", self.timestamp, ("header:", "item:")), ("id", self.id, ("header:",))):
             if (name in used) != bool(option):
-                raise InvalidInput(
+                yield InvalidInput(
                     f"template has {{{name}}}, and {name} is not written"
                     if name in used
                     else f"{name} is not in the template, so it is not signed",
@@ -57,9 +62,9 @@ class Recipe:
                 )
             if option and not (option.startswith(forms) and option.partition(":")[2]):
                 hint = f"write {' or '.join(one + 'NAME' for one in forms)}"
-                raise InvalidInput(f"{name} is not understood", hint=hint)
+                yield InvalidInput(f"{name} is not understood", hint=hint)
         if self.timestamp.startswith("item:") and not self.separator:
-            raise InvalidInput("the timestamp is an item of a header without separator", hint='write separator: ","')
+            yield InvalidInput("the timestamp is an item of a header without separator", hint='write separator: ","')
 
     def items(self, value: str) -> list[str]:
         if not self.separator:
@@ -194,8 +199,3 @@ def _item(items: list[str], prefix: str, place: str) -> str:
     if not stamp:
         raise Unreadable(Refusal.TIMESTAMP_MALFORMED, f"{place} holds nothing after {prefix}")
     return stamp
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidInput(f"{name} cannot be that", hint=f"write one of {' '.join(allowed)}")
