@@ -1,7 +1,9 @@
 """The locks of a SQLite file: whoever holds them knows that no other daemon, and nothing it started, uses the file.
 
-The one beside it (`FILE.lock`) says who holds it. The one on the file itself is for whoever comes by another name: a
-hard link, a bind mount. It is a lock of an open file description on a byte far behind those that SQLite locks, so
+The one beside it (`FILE.lock`) says who holds it. The one on the file itself is for whoever comes by another name: it
+was renamed, or its directory is mounted twice. A file that has two names at a time is refused altogether: SQLite keeps
+what was written last beside the name by which it opened the file, and whoever comes by the other does not see it. It is
+a lock of an open file description on a byte far behind those that SQLite locks, so
 neither disturbs the other. But SQLite's own locks end when this process closes any descriptor of the file: here that is
 done before SQLite opens it and after it has closed it, and never between.
 """
@@ -38,8 +40,8 @@ class FileLock:
     def acquire(cls, file: Path, *, patience: float = _PATIENCE, create: bool = False) -> FileLock:
         """Locks `FILE.lock`, and the file itself if it is there (`create`: made, empty, if it is not).
 
-        StartError at once if a living daemon holds the former, naming its pid; a supervisor whose daemon is gone, and
-        whoever holds the file by another name, gets `patience` seconds."""
+        StartError at once if a living daemon holds the former, naming its pid, or if the file has several names; a
+        supervisor whose daemon is gone, and whoever holds the file by another name, gets `patience` seconds."""
         file = file.resolve()  # One file, one lock, whatever links lead to it.
         fds = [open_lock_file(file.with_name(file.name + ".lock"))]
         try:
@@ -81,7 +83,8 @@ def _lock_itself(file: Path, patience: float, *, create: bool) -> list[int]:
             f"{file}: {error.strerror}", hint="the database file must be writable; see SCHEDULER_STATE_DIR"
         ) from None
     try:
-        _wait(lambda: _try_lock_byte(fd, file), file, patience)
+        _refuse_names(fd, file)
+        _wait(lambda: _try_lock_byte(fd), file, patience)
     except BaseException:
         os.close(fd)
         raise
@@ -92,32 +95,26 @@ def _wait(got: Callable[[], bool], file: Path, patience: float) -> None:
     until = time.monotonic() + patience
     while not got():
         if time.monotonic() >= until:
-            raise StartError(
-                f"the database file {file} is in use by another daemon, under another name: {_names(file)}",
-                hint=_ALONE,
-            )
+            raise StartError(f"the database file {file} is in use by another daemon, under another name", hint=_ALONE)
         time.sleep(_ROUND)
 
 
-def _try_lock_byte(fd: int, file: Path) -> bool:
-    """Whether the byte is locked now. Where the system knows no such locks, a file with several names is refused."""
+def _refuse_names(fd: int, file: Path) -> None:
+    links = os.fstat(fd).st_nlink
+    if links > 1:
+        mount = next(folder for folder in file.parents if os.path.ismount(folder))
+        find = shlex.join(["find", str(mount), "-xdev", "-samefile", str(file)])
+        raise StartError(
+            f"the database file {file} has {links} names, which `{find}` shows: what SQLite writes by one of them"
+            " is not seen, and may be undone, by the other",
+            hint="leave it the name by which it was used last; to copy it: schedctl db backup",
+        )
+
+
+def _try_lock_byte(fd: int) -> bool:
+    """Whether the byte is locked now, or the system knows no such locks."""
     try:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _BYTE, 1, 0))
     except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return False
-        if os.fstat(fd).st_nlink > 1:
-            raise StartError(
-                f"the database file {file} has several names, and this system cannot tell who uses it by which:"
-                f" {_names(file)}",
-                hint="leave it one name",
-            ) from None
+        return error.errno not in (errno.EAGAIN, errno.EACCES)
     return True
-
-
-def _names(file: Path) -> str:
-    links = os.stat(file).st_nlink
-    if links == 1:
-        return "its directory is mounted in two places"
-    mount = next(folder for folder in file.parents if os.path.ismount(folder))
-    return f"`{shlex.join(['find', str(mount), '-xdev', '-samefile', str(file)])}` shows its {links} names"
