@@ -100,7 +100,8 @@ class Stored:
 @dataclass(frozen=True, slots=True)
 class Reject:
     """A request that was refused, kept so that it can be verified again after a secret was put right. A bounded number
-    per source is kept, the newest."""
+    per source and reason is kept, the newest. `dropped`: older ones of both that are kept no longer, and of which no
+    older one that is kept tells."""
 
     seq: int
     source: str
@@ -112,3 +113,4 @@ class Reject:
     query: str = field(default="", repr=False)
     accepted_at: datetime | None = None
     """When it was verified again, and stored as an event."""
+    dropped: int = 0

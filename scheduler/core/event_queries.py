@@ -15,7 +15,8 @@ from scheduler.core.model import Status
 class EventFilter:
     """Which events a list shows; empty fields do not restrict. `types` are globs (core.type_globs); `since` (inclusive)
     and `until` (exclusive) are compared with when the event was received. `missed`: those that a scan found and whose
-    webhook has not come; `unhandled`: those with a job of which no run has completed."""
+    webhook has not come; `unhandled`: those with a job of which no run has completed, and those that
+    are held: nobody knows yet whom they concern."""
 
     source: str = ""
     types: tuple[str, ...] = ()
@@ -56,6 +57,16 @@ class EventDetail:
     runs: tuple[EventRun, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Rejects:
+    """Refused requests that were not accepted since, newest first, out of so many that are `kept`. `dropped`: how many
+    older ones are not, because there were too many."""
+
+    rejects: tuple[Reject, ...]
+    kept: int
+    dropped: int
+
+
 class EventQueries(Protocol):
     def events(self, which: EventFilter, limit: int = 50, cursor: str | None = None) -> EventPage:
         """Raises InvalidInput for a cursor that this method did not hand out."""
@@ -63,10 +74,14 @@ class EventQueries(Protocol):
 
     def event(self, source: str, event: str) -> EventDetail | None: ...
 
+    def held(self) -> dict[str, int]:
+        """How many events are held, by source; sources without any are left out."""
+        ...
+
     def sources_of(self, event: str, among: Collection[str]) -> list[str]:
         """Those of these sources that have an event of this id, by name."""
         ...
 
-    def rejects(self, source: str = "", limit: int = 50) -> list[Reject]:
-        """Refused requests that were not accepted since, newest first ("": of every source)."""
+    def rejects(self, source: str = "", limit: int = 50) -> Rejects:
+        """Refused requests that were not accepted since ("": of every source)."""
         ...

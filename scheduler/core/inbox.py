@@ -35,10 +35,12 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Reverified:
-    """What became of kept requests: those `stored` now, and those still `refused` with the reason of today."""
+    """What became of kept requests: those `stored` now, and those still `refused` with the reason of today. `after`:
+    where to go on; None: there are no more."""
 
     stored: tuple[tuple[Reject, Stored], ...] = ()
     refused: tuple[tuple[Reject, Rejected], ...] = ()
+    after: int | None = None
 
 
 class Inbox(Protocol):
@@ -52,8 +54,12 @@ class Inbox(Protocol):
         ...
 
     def refuse(self, reject: Reject) -> None:
-        """Keeps a refused request, soon and if possible: a bounded number per source, of a flood only the last.
-        Returns at once and never raises."""
+        """Keeps a refused request, soon and if possible: a bounded number per source and reason, of a flood only the
+        last. Returns at once and never raises."""
+        ...
+
+    def keep_refused(self) -> None:
+        """What was refused here until now is on disk when this returns. Unavailable: it is lost."""
         ...
 
     def replay(
@@ -63,7 +69,7 @@ class Inbox(Protocol):
         event or job; Refused if it concerns none of them; Unavailable."""
         ...
 
-    def reverify(self, source: str, judge: Judge, *, limit: int = 100) -> Reverified:
-        """Verifies the newest refused requests of a source again, oldest first; those that are right now are stored as
-        if they had just come. NotFound for no such source; Unavailable."""
+    def reverify(self, source: str, judge: Judge, *, limit: int = 100, after: int = 0) -> Reverified:
+        """Verifies up to `limit` refused requests of a source again, oldest first, those after the number `after`;
+        those that are right now are stored as if they had just come. NotFound for no such source; Unavailable."""
         ...

@@ -74,33 +74,34 @@ class EventInbox:
         self._bus.publish("event.replayed", source=source, event=event, runs=len(done.runs), author=author)
         return done
 
-    def reverify(self, source: str, judge: Judge, *, limit: int = 100) -> Reverified:
+    def keep_refused(self) -> None:
+        self._refused.tick()
+
+    def reverify(self, source: str, judge: Judge, *, limit: int = 100, after: int = 0) -> Reverified:
         if source not in self._in_force.current.configuration.sources:
             raise self._no_source(source)
-        self._refused.tick(self._store.now())
+        self._refused.tick()
         with self._store.read() as tx:
-            kept = tx.events.rejects(source, limit)
-        stored: list[tuple[Reject, Stored]] = []
-        refused: list[tuple[Reject, Rejected]] = []
-        for reject in reversed(kept):
-            verdict = judge(reject)
-            if isinstance(verdict, Rejected):
-                refused.append((reject, verdict))
-                continue
-            (answer,) = self._crowd.ask([verdict])
-            if isinstance(answer, SchedulerError):
-                raise answer
-            stored.append((reject, answer))
+            kept = tx.events.rejects(source, limit + 1, after)
+        verdicts = [(reject, judge(reject)) for reject in kept[:limit]]
+        right = [(reject, verdict) for reject, verdict in verdicts if not isinstance(verdict, Rejected)]
+        answers = self._crowd.ask([event for _, event in right]) if right else []
+        told = [(reject, answer) for (reject, _), answer in zip(right, answers, strict=True)]
+        stored = [(reject, answer) for reject, answer in told if isinstance(answer, Stored)]
         if stored:
             now = self._store.now()
             with self._store.begin() as tx:
                 tx.events.accept([reject.seq for reject, _ in stored], now)
-        return Reverified(tuple(stored), tuple(refused))
+        for _, answer in told:
+            if isinstance(answer, SchedulerError):
+                raise answer
+        refused = [(reject, verdict) for reject, verdict in verdicts if isinstance(verdict, Rejected)]
+        return Reverified(tuple(stored), tuple(refused), kept[limit - 1].seq if len(kept) > limit else None)
 
     def tick(self, now: datetime) -> int:
         """Keeps what was refused, and makes the runs of events whose source is paused no longer (of many, as many as a
         turn has time for); the number of both."""
-        done = self._refused.tick(now)
+        done = self._refused.tick()
         with self._store.read() as tx:
             if not tx.events.held(self._going(), 1):
                 return done

@@ -97,6 +97,7 @@ def reject_row(reject: Reject) -> dict[str, Any]:
         "query": reject.query,
         "accepted_at": reject.accepted_at,
         "body": reject.body,
+        "dropped": reject.dropped,
     }
 
 
@@ -111,4 +112,5 @@ def reject_of(row: Row[Any]) -> Reject:
         bytes(row.body),
         row.query,
         row.accepted_at,
+        row.dropped,
     )

@@ -1,18 +1,17 @@
-"""Events and refused requests as people are shown them."""
+"""Events as people are shown them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, exists, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
 from scheduler.core.errors import InvalidInput
-from scheduler.core.event import Reject
 from scheduler.core.event_queries import EventDetail, EventFilter, EventPage, EventRun
 from scheduler.core.model import Status
 from scheduler.store import tables as t
-from scheduler.store.event_rows import BARE, bare, reject_of
+from scheduler.store.event_rows import BARE, bare
 from scheduler.store.events import SqlEvents
 from scheduler.store.session import Session
 
@@ -38,17 +37,14 @@ def event(session: Session, source: str, event: str) -> EventDetail | None:
     return None if found is None else EventDetail(found, _runs(session, [found.seq]).get(found.seq, ()))
 
 
+def held(session: Session) -> dict[str, int]:
+    query = select(_E.source, func.count()).where(t.IS_HELD).group_by(_E.source)
+    return dict(session.rows(query).all())
+
+
 def sources_of(session: Session, event: str, among: Collection[str]) -> list[str]:
     query = select(_E.source).where(session.among(_E.source, among), _E.id == event)
     return sorted(session.rows(query).scalars())
-
-
-def rejects(session: Session, source: str, limit: int) -> list[Reject]:
-    where: list[ColumnElement[bool]] = [t.rejects.c.accepted_at.is_(None)]
-    if source:
-        where.append(t.rejects.c.source == source)
-    rows = session.rows(select(t.rejects).where(*where).order_by(t.rejects.c.seq.desc()).limit(limit))
-    return [reject_of(row) for row in rows]
 
 
 def _where(session: Session, which: EventFilter) -> list[ColumnElement[bool]]:
@@ -75,7 +71,7 @@ def _where(session: Session, which: EventFilter) -> list[ColumnElement[bool]]:
 def _unhandled() -> ColumnElement[bool]:
     one, other = t.runs.alias(), t.runs.alias()
     done = exists().where(other.c.event == _E.seq, other.c.job == one.c.job, other.c.status == Status.COMPLETED.value)
-    return exists().where(one.c.event == _E.seq, ~done)
+    return or_(t.IS_HELD, exists().where(one.c.event == _E.seq, ~done))
 
 
 def _of_type(session: Session, glob: str) -> ColumnElement[bool]:

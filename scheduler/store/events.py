@@ -29,9 +29,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.expression import TableValuedAlias
 
 from scheduler.core.event import Event, Known, NewEvent, Reject, Via
+from scheduler.store import rejects as rejects_kept
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
-from scheduler.store.event_rows import BARE, bare, event_row, pairs, reject_of, reject_row
+from scheduler.store.event_rows import BARE, bare, event_row, pairs
 from scheduler.store.session import Session, chunks
 
 BYTES = 8 << 20
@@ -219,20 +220,15 @@ class SqlEvents:
             yield (*rest, _E.occurred_at < edge)
             start = edge
 
-    def reject(self, reject: Reject, keep: int) -> None:
-        """Keeps it, and of its source's refused requests the newest `keep`. `seq` is not read."""
-        self.session.write(t.rejects.insert(), reject_row(reject))
-        mine = t.rejects.c.source == reject.source
-        oldest = select(t.rejects.c.seq).where(mine).order_by(t.rejects.c.seq.desc()).offset(keep).limit(1)
-        last = self.session.rows(oldest).scalar()
-        if last is not None:
-            self.session.write(delete(t.rejects).where(mine, t.rejects.c.seq <= last))
+    def reject(self, rejects: Sequence[Reject], keep: int, size: int) -> None:
+        """Keeps them, in this order, and of each source and reason the newest `keep`, or fewer if their bodies have
+        more than `size` bytes, but always one; the oldest that is kept tells how many were `dropped`. `seq` is not
+        read."""
+        rejects_kept.add(self.session, rejects, keep, size)
 
-    def rejects(self, source: str, limit: int) -> list[Reject]:
-        """The newest that were not accepted since, newest first."""
-        query = select(t.rejects).where(t.rejects.c.source == source, t.rejects.c.accepted_at.is_(None))
-        rows = self.session.rows(query.order_by(t.rejects.c.seq.desc()).limit(limit))
-        return [reject_of(row) for row in rows]
+    def rejects(self, source: str, limit: int, after: int = 0) -> list[Reject]:
+        """Those of `seq` greater than `after` that were not accepted since, oldest first."""
+        return rejects_kept.oldest(self.session, source, limit, after)
 
     def accept(self, seqs: Collection[int], now: datetime) -> None:
         """These refused requests were verified again, and stored."""

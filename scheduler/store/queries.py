@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import func, literal, or_, select
 
-from scheduler.core.event import Reject
-from scheduler.core.event_queries import EventDetail, EventFilter, EventPage
+from scheduler.core.event_queries import EventDetail, EventFilter, EventPage, Rejects
 from scheduler.core.model import Output, Pause, Run, Skip, WaitsFor
 from scheduler.core.queries import (
     Gauges,
@@ -24,8 +23,8 @@ from scheduler.core.queries import (
     Waiting,
 )
 from scheduler.core.scan import Hole, ScanReport
-from scheduler.core.scan_queries import ScanView
-from scheduler.store import event_views, history, scan_views
+from scheduler.core.scan_queries import Aside, ScanView
+from scheduler.store import event_views, history, rejects, scan_views
 from scheduler.store import tables as t
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
 from scheduler.store.pauses import pauses_of
@@ -179,6 +178,10 @@ class SqlQueries:
         """Oldest first."""
         return SqlScans(self.session).holes(source)
 
+    def scan_asides(self, job: str | None, limit: int, shown: int) -> list[Aside]:
+        """The newest first, each with so many characters of its text."""
+        return scan_views.asides(self.session, job, limit, shown)
+
     def webhooks_overdue(self, source: str, since: datetime, until: datetime) -> int:
         """Events that a scan found, whose webhook has not come and that occurred in `[since, until)`."""
         return scan_views.webhooks_overdue(self.session, source, since, until)
@@ -196,11 +199,14 @@ class SqlQueries:
     def event(self, source: str, event: str) -> EventDetail | None:
         return event_views.event(self.session, source, event)
 
+    def held(self) -> dict[str, int]:
+        return event_views.held(self.session)
+
     def sources_of(self, event: str, among: Collection[str]) -> list[str]:
         return event_views.sources_of(self.session, event, among)
 
-    def rejects(self, source: str = "", limit: int = 50) -> list[Reject]:
-        return event_views.rejects(self.session, source, limit)
+    def rejects(self, source: str = "", limit: int = 50) -> Rejects:
+        return rejects.newest(self.session, source, limit)
 
     def dead_letters(self, job: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
         """FAILED runs with a payload that nobody has retried or discarded, newest first, with their payloads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -11,7 +12,7 @@ from scheduler.core.access import Access
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.event import Stored, Via
 from scheduler.core.event_queries import EventFilter
-from scheduler.core.inbox import Replayed
+from scheduler.core.inbox import Replayed, Reverified
 from scheduler.web.answers import Answer
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.event_json import event_detail_json, event_json, reject_json
@@ -32,12 +33,18 @@ VIA = Words("via", "Only those that came so.", of=(str(Via.WEBHOOK), str(Via.SCA
 SINCE = Instant("since", "Not received before this.")
 UNTIL = Instant("until", "Received before this.")
 MISSED = Flag("missed", "Only those that a scan found and whose webhook has not come.")
-UNHANDLED = Flag("unhandled", "Only those with a job of which no run has completed.")
+UNHANDLED = Flag("unhandled", "Only those with a job of which no run has completed, and those that are held.")
 LIMIT = Number("limit", "Entries on a page.", 50, 1, 1000)
 CURSOR = Text("cursor", "The `cursor` of the page before.", r"\d{1,18}")
 REPLAY = Body((Names("jobs", "Only these jobs.", required=False), TextField("reason", "Kept with the runs.")))
 MOST_AGAIN = 1_000
-AGAIN = Body((NumberField("limit", "So many of the newest.", 100, 1, MOST_AGAIN),))
+LARGEST = (1 << 63) - 1
+AGAIN = Body(
+    (
+        NumberField("limit", "So many, oldest first.", 100, 1, MOST_AGAIN),
+        NumberField("after", "Those after this one: `after` of the answer before.", 0, 0, LARGEST),
+    )
+)
 LONGEST_ID = 512
 
 
@@ -55,8 +62,11 @@ def events(request: Request) -> Answer:
         UNHANDLED.read(request),
     )
     limit, cursor = LIMIT.read(request), CURSOR.read(request) or None
-    with backend_of(request).readable.queries() as queries:
+    backend = backend_of(request)
+    with backend.readable.queries() as queries:
         page = queries.events(which, limit, cursor)
+    if not page.events and cursor is None:
+        _must_exist(backend, which.source)
     shown = [event_json(event, page.runs.get(event.seq, ())) for event in page.events]
     return Answer({"events": shown, "cursor": page.cursor})
 
@@ -91,46 +101,59 @@ async def replay(request: Request) -> Answer:
 
 
 def rejects(request: Request) -> Answer:
-    """Requests that were refused and not accepted since, newest first. A bounded number of each source is kept."""
+    """Requests that were refused and not accepted since, newest first.
+
+    `kept` are all there are. Of each source and reason a bounded number is kept; `dropped` older ones are not any more.
+    """
+    backend = backend_of(request)
     source, limit = SOURCE.read(request), LIMIT.read(request)
-    with backend_of(request).readable.queries() as queries:
+    backend.inbox.keep_refused()
+    with backend.readable.queries() as queries:
         found = queries.rejects(source, limit)
-    return Answer({"rejects": [reject_json(one) for one in found]})
+    if not found.kept:
+        _must_exist(backend, source)
+    shown = [reject_json(one) for one in found.rejects]
+    return Answer({"rejects": shown, "kept": found.kept, "dropped": found.dropped})
 
 
 async def reverify(request: Request) -> Answer:
-    """Verifies the newest refused requests of a source again.
+    """Verifies refused requests of a source again, oldest first.
 
     With the secrets of today and the time at which each came. Those that are right now are stored, and make runs, as if
-    they had just come."""
+    they had just come. `after` of the answer, if it is not null, asks for those that come next."""
     backend = backend_of(request)
     reception = reception_of(backend, request.path_params["source"])
-    limit = (await AGAIN.read(request))["limit"]
-    judge = reception.judge_again
+    wanted = await AGAIN.read(request)
     reception.secrets.changed()
-    done = await to_thread.run_sync(
-        lambda: backend.inbox.reverify(reception.source.name, lambda reject: judge(reject, backend.now()), limit=limit)
-    )
-    stored = [stored_json(one) | {"number": reject.seq, "at": when(reject.at)} for reject, one in done.stored]
+
+    def again() -> Reverified:
+        judge = reception.judge_again
+        return backend.inbox.reverify(reception.source.name, lambda reject: judge(reject, backend.now()), **wanted)
+
+    done = await to_thread.run_sync(again)
+    paused = reception.source.paused
+    stored = [
+        stored_json(one, paused=paused) | {"number": reject.seq, "at": when(reject.at)} for reject, one in done.stored
+    ]
     refused = [
         {"number": reject.seq, "at": when(reject.at), "reason": str(verdict.reason), "why": verdict.why}
         for reject, verdict in done.refused
     ]
-    return Answer({"source": reception.source.name, "stored": stored, "refused": refused})
+    return Answer({"source": reception.source.name, "stored": stored, "refused": refused, "after": done.after})
 
 
 def reception_of(backend: Backend, name: str) -> Reception:
     """NotFound, with the names there are; InvalidInput for one that cannot be verified at all."""
     found = backend.receptions.find(plain_name(name))
     if found is None:
-        configuration = backend.configuration()
-        known = sorted(configuration.sources) if configuration is not None else []
-        raise NotFound(f"there is no source {name!r}", hint=f"there are {', '.join(known) or 'none'}")
+        raise _no_source(backend, name)
     return found
 
 
-def stored_json(one: Stored) -> Shown:
-    return {"source": one.source, "event": one.id, "duplicate": not one.new, "runs": _runs(one.runs)}
+def stored_json(one: Stored, *, paused: bool) -> Shown:
+    """`paused`: its source is, so that it is held if it is new."""
+    held = paused and one.new
+    return {"source": one.source, "event": one.id, "duplicate": not one.new, "held": held, "runs": _runs(one.runs)}
 
 
 def _runs(runs: Sequence[tuple[str, str]]) -> list[Shown]:
@@ -146,6 +169,21 @@ def _source_of(backend: Backend, event: str) -> str:
     if not found:
         raise _no_event(event, None)
     return found[0]
+
+
+def _must_exist(backend: Backend, source: str) -> None:
+    """NotFound for a source of which nothing was found, if the configuration does not have it."""
+    configuration = backend.configuration()
+    if source and (configuration is None or source not in configuration.sources):
+        raise _no_source(backend, source)
+
+
+def _no_source(backend: Backend, name: str) -> NotFound:
+    configuration = backend.configuration()
+    known = sorted(configuration.sources) if configuration is not None else []
+    close = get_close_matches(name, known, 3)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known) or 'none'}"
+    return NotFound(f"there is no source {name!r}", hint=hint)
 
 
 def _no_event(event: str, source: str | None) -> NotFound:
@@ -174,7 +212,14 @@ operations = [
     Operation("POST", "/v1/events/{id}/replay", replay, Access.OPERATE, _REPLAYED, body=REPLAY, status=202),
     Operation("GET", "/v1/events/{source}/{id}", one_event, Access.READ, ref("EventDetail")),
     Operation("POST", "/v1/events/{source}/{id}/replay", replay, Access.OPERATE, _REPLAYED, body=REPLAY, status=202),
-    Operation("GET", "/v1/rejects", rejects, Access.READ, record(rejects=many(ref("Reject"))), query=(SOURCE, LIMIT)),
+    Operation(
+        "GET",
+        "/v1/rejects",
+        rejects,
+        Access.READ,
+        record(rejects=many(ref("Reject")), kept=COUNT, dropped=COUNT),
+        query=(SOURCE, LIMIT),
+    ),
     Operation(
         "POST",
         "/v1/sources/{source}/reverify",
@@ -184,6 +229,7 @@ operations = [
             source=TEXT,
             stored=many(ref("StoredEvent")),
             refused=many(record(number=COUNT, at=INSTANT, reason=TEXT, why=TEXT)),
+            after=COUNT,
         ),
         body=AGAIN,
     ),

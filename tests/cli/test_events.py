@@ -9,6 +9,8 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from scheduler.cli.verbs import events as verb
+from scheduler.engine import refused
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
 from tests.cli.test_completion import completed
@@ -40,6 +42,11 @@ def served(store: SqlStore, shop: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv("TZ", "Europe/Paris")
     with Faces(store, TEXT.replace("SHOP", str(shop))).served() as found:
         yield found
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verb, "AGAIN", 2)
 
 
 def post(served: Served, event_id: str, **more: str) -> int:
@@ -106,7 +113,6 @@ def test_refused_requests_are_seen_and_taken_after_all(screen: Screen, served: S
     shop.write_text("mistyped")
     with capture_logs():
         assert post(served, "e1") == 401
-    screen.rig.inbox.tick(screen.rig.clock.now())
     lines = screen("events", "--rejected")
     assert lines[0].split()[0] == "SOURCE"
     assert "signature_mismatch" in lines[1]
@@ -121,6 +127,63 @@ def test_refused_requests_are_seen_and_taken_after_all(screen: Screen, served: S
     assert "no refused request is kept of shop" in screen.err
     assert screen("events", "--reverify") == []
     assert screen.code == 2
+
+
+def test_all_refused_requests_are_verified_again(screen: Screen, served: Served, shop: Path, few: None) -> None:
+    shop.write_text("mistyped")
+    with capture_logs():
+        for number in range(5):
+            assert post(served, f"e{number}") == 401
+    assert len(screen("events", "shop", "--rejected", "-n", "2")) == 3
+    assert "these are the newest of 5 that are kept; -n 10 shows more" in screen.err
+    assert "dropped" not in screen.err
+    shop.write_text(SECRET)
+    assert screen("events", "shop", "--reverify", "-n", "1") == ["e0: taken, 2 runs"]
+    assert screen("events", "shop", "--reverify") == [f"e{number}: taken, 2 runs" for number in (1, 2, 3, 4)]
+    assert "2 of 4 looked at" in screen.err
+    assert "4 requests taken" in screen.err
+    assert screen("events", "shop", "--reverify") == []
+    assert screen.code == 0
+
+
+def test_older_refused_requests_that_were_dropped_are_told_of(
+    screen: Screen, served: Served, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refused, "KEEP", 1)
+    shop.write_text("mistyped")
+    with capture_logs():
+        for number in range(3):
+            post(served, f"e{number}")
+    assert len(screen("events", "--rejected")) == 2
+    assert "2 older ones were dropped" in screen.err
+    shop.write_text(SECRET)
+    assert screen("events", "shop", "--reverify") == ["e2: taken, 2 runs"]
+    screen("events", "--rejected")
+    assert "2 older ones were dropped" in screen.err
+
+
+def test_a_source_that_there_is_not_is_no_empty_list(screen: Screen) -> None:
+    for more in ([], ["--rejected"], ["--reverify"], ["--missed"]):
+        assert screen("events", "shap", *more) == []
+        assert screen.code == 4, more
+        assert "did you mean shop?" in screen.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--missed", "--rejected"],
+        ["--rejected", "--reverify", "shop"],
+        ["shop", "--rejected", "--since", "1h"],
+        ["shop", "--reverify", "--type", "a.*"],
+        ["shop", "e1", "--unhandled"],
+        ["shop", "e1", "--rejected"],
+    ],
+)
+def test_options_of_which_one_would_be_ignored_are_refused(screen: Screen, words: list[str]) -> None:
+    assert screen("events", *words) == []
+    assert screen.code == 2
+    assert "leave out one of them" in screen.err
 
 
 def test_a_test_is_sent(screen: Screen, tmp_path: Path) -> None:
@@ -139,7 +202,7 @@ def test_a_test_is_sent(screen: Screen, tmp_path: Path) -> None:
     assert screen.code == 2
     assert screen("send-test", "shap") == []
     assert screen.code == 4
-    assert "github, shop" in screen.err
+    assert "did you mean shop?" in screen.err
 
 
 def test_events_are_completed(screen: Screen, served: Served) -> None:
@@ -147,3 +210,31 @@ def test_events_are_completed(screen: Screen, served: Served) -> None:
     post(served, "other")
     assert completed(served, "replay shop/e") == ["shop/e1"]
     assert completed(None, "replay shop/e") == []
+
+
+@pytest.fixture
+def paused(store: SqlStore, shop: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    text = TEXT.replace("  shop:\n", "  shop:\n    paused: true\n").replace("SHOP", str(shop))
+    with Faces(store, text).served() as found:
+        yield found
+
+
+def test_a_source_that_is_paused_is_seen_wherever_one_looks(paused: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(paused, capsys)
+    assert "source shop is paused" in screen("status")
+    screen("send-test", "shop")
+    assert "it is held: shop is `paused`" in screen.err
+    assert "concerns no job" not in screen.err
+    assert "source shop is paused: 1 event held" in screen("status")
+    assert screen.json("status")["paused_sources"] == [{"source": "shop", "held": 1}]
+    assert [row.endswith("source paused") for row in screen("list")] == [False, True, True]
+    assert screen("list", "--paused", "-o", "name") == ["mail", "ticket"]
+    assert "its source is paused" in "\n".join(screen("describe", "mail"))
+    assert "held: its source is paused" in screen("events", "--unhandled")[1]
+
+
+def test_an_event_that_concerns_no_job_is_not_said_to_be_held(screen: Screen) -> None:
+    screen("send-test", "github")
+    assert "it concerns no job" in screen.err
+    assert screen.json("status")["paused_sources"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -94,6 +95,12 @@ def left(rig: Rig, source: str = "payments") -> list[bytes]:
         return [one.body for one in tx.events.rejects(source, 10_000)]
 
 
+def dropped(rig: Rig, source: str = "payments") -> tuple[int, int]:
+    with rig.store.queries() as queries:
+        found = queries.rejects(source)
+    return found.kept, found.dropped
+
+
 def test_what_was_refused_is_stored_once_it_is_right(rig: Rig) -> None:
     keep(rig, reject(1), reject(2), reject(3))
     done = rig.inbox.reverify("payments", fixed)
@@ -120,10 +127,39 @@ def test_also_what_was_refused_a_moment_ago(rig: Rig) -> None:
     assert len(rig.inbox.reverify("payments", fixed).stored) == 1
 
 
-def test_of_the_refused_the_newest_are_verified_again(rig: Rig) -> None:
-    keep(rig, *(reject(number) for number in (1, 3, 4)))
+def test_the_refused_are_verified_again_in_steps_the_oldest_first(rig: Rig) -> None:
+    keep(rig, *(reject(number) for number in (1, 2, 3, 4)))
     done = rig.inbox.reverify("payments", fixed, limit=2)
-    assert [new.id for _, new in done.stored] == ["e3", "e4"]
+    assert ([new.id for _, new in done.stored], len(done.refused)) == (["e1"], 1)
+    assert done.after is not None
+    done = rig.inbox.reverify("payments", fixed, limit=2, after=done.after)
+    assert ([new.id for _, new in done.stored], done.after) == (["e3", "e4"], None)
+
+
+def test_the_noise_of_strangers_hides_nobody_who_signed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused, "AT_ONCE", 5)
+    monkeypatch.setattr(refused, "KEEP", 5)
+    noise = [replace(reject(number), reason=Refusal.SIGNATURE_MISSING) for number in range(10, 40)]
+    keep(rig, reject(1), *noise, reject(3), *noise)
+    assert len(left(rig)) == 7
+
+    def signed(one: Reject) -> NewEvent | Rejected:
+        return Rejected(one.reason, "noise") if one.reason is Refusal.SIGNATURE_MISSING else fixed(one)
+
+    assert [new.id for _, new in rig.inbox.reverify("payments", signed).stored] == ["e1", "e3"]
+    assert dropped(rig) == (5, 55)
+
+
+def test_what_was_stored_is_not_refused_any_more_if_another_one_could_not_be(rig: Rig) -> None:
+    keep(rig, reject(1), reject(3))
+
+    def elsewhere(one: Reject) -> NewEvent | Rejected:
+        found = fixed(one)
+        return replace(found, source="gone") if isinstance(found, NewEvent) and found.id == "e1" else found
+
+    with pytest.raises(NotFound):
+        rig.inbox.reverify("payments", elsewhere)
+    assert left(rig) == [b'{"id": "e1"}']
 
 
 def test_a_source_that_is_not_there(rig: Rig) -> None:
@@ -135,10 +171,30 @@ def test_a_flood_of_refused_requests_costs_no_more_than_a_few_rows(rig: Rig, mon
     monkeypatch.setattr(refused, "AT_ONCE", 5)
     monkeypatch.setattr(refused, "KEEP", 7)
     keep(rig, *(reject(number) for number in range(1000)))
-    assert left(rig) == [b'{"id": "e%d"}' % number for number in (999, 998, 997, 996, 995)]
+    assert left(rig) == [b'{"id": "e%d"}' % number for number in (995, 996, 997, 998, 999)]
+    assert dropped(rig) == (5, 995)
     keep(rig, *(reject(number) for number in (1000, 1001, 1002)), reject(1, "other"))
     assert len(left(rig)) == 7
-    assert len(left(rig, "other")) == 1
+    assert dropped(rig) == (7, 996)
+    assert dropped(rig, "other") == (1, 0)
+
+
+def test_large_refused_requests_are_bounded_by_their_bytes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused, "AT_ONCE_BYTES", 250)
+    monkeypatch.setattr(refused, "KEEP_BYTES", 350)
+    large = [replace(reject(), body=b"x" * 100) for _ in range(4)]
+    keep(rig, *large)
+    assert dropped(rig) == (2, 2)
+    keep(rig, *large)
+    assert dropped(rig) == (3, 5)
+    keep(rig, replace(reject(), body=b"x" * 1000))
+    assert dropped(rig) == (1, 8)
+
+
+def test_what_was_refused_is_on_disk_when_somebody_asks(rig: Rig) -> None:
+    rig.inbox.refuse(reject())
+    rig.inbox.keep_refused()
+    assert dropped(rig) == (1, 0)
 
 
 def test_refusing_waits_for_nothing(rig: Rig) -> None:

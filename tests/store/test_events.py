@@ -251,18 +251,27 @@ def _reject(number: int, **changes: Any) -> Reject:
 
 def test_the_newest_refused_requests_are_kept(store: SqlStore) -> None:
     with store.begin() as tx:
-        tx.events.reject(_reject(0, source="other"), 3)
-        for number in range(6):
-            tx.events.reject(_reject(number), 3)
+        tx.events.reject([_reject(0, source="other"), *(_reject(number) for number in range(4))], 3, 100)
+        tx.events.reject([_reject(4), _reject(5)], 3, 100)
     with store.read() as tx:
         kept = tx.events.rejects(SOURCE, 10)
-        assert [one.why for one in tx.events.rejects(SOURCE, 2)] == ["number 5", "number 4"]
+        assert [one.why for one in tx.events.rejects(SOURCE, 2)] == ["number 3", "number 4"]
+        assert [one.why for one in tx.events.rejects(SOURCE, 2, kept[1].seq)] == ["number 5"]
         assert len(tx.events.rejects("other", 10)) == 1
-    assert kept == [replace(_reject(number), seq=one.seq) for number, one in zip((5, 4, 3), kept, strict=True)]
+    told = zip((3, 4, 5), kept, (3, 0, 0), strict=True)
+    assert kept == [replace(_reject(number), seq=one.seq, dropped=gone) for number, one, gone in told]
+    with store.queries() as queries:
+        found = queries.rejects(SOURCE, 2)
+    assert (found.rejects, found.kept, found.dropped) == (tuple(kept[:0:-1]), 3, 3)
     with store.begin() as tx:
         tx.events.accept([kept[1].seq], T0)
     with store.read() as tx:
-        assert [one.why for one in tx.events.rejects(SOURCE, 10)] == ["number 5", "number 3"]
+        assert [one.why for one in tx.events.rejects(SOURCE, 10)] == ["number 3", "number 5"]
+    with store.begin() as tx:
+        tx.events.reject([_reject(6), _reject(7)], 3, 2)
+    with store.queries() as queries:
+        left = queries.rejects(SOURCE)
+    assert ([one.why for one in left.rejects], left.dropped) == (["number 7"], 6), "one was accepted, and is not missed"
 
 
 def test_old_events_go_and_those_that_are_needed_stay(store: SqlStore) -> None:

@@ -29,7 +29,7 @@ _POSTGRES = {
 def _shape(connection: Connection) -> dict[str, list[str]]:
     if connection.dialect.name == "sqlite":
         rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
-        return {row.name: re.split(r",\s*|\s*\(\s*|\s*\)\s*", " ".join(row.sql.split())) for row in rows}
+        return {row.name: re.split(r"\s*,\s*|\s*\(\s*|\s*\)\s*", " ".join(row.sql.split())) for row in rows}
     return {what: [str(tuple(row)) for row in connection.exec_driver_sql(query)] for what, query in _POSTGRES.items()}
 
 

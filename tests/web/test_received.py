@@ -131,18 +131,29 @@ def test_refused_requests_are_taken_after_all(acting: Client, faces: Faces, shop
     shop.write_text("mistyped")
     assert post(acting, "e1") == 401
     assert post(acting, "e2", secret="forged") == 401
-    faces.rig.inbox.tick(faces.rig.clock.now())
-    found = acting.get("/v1/rejects?source=shop").json()["rejects"]
+    answer = acting.get("/v1/rejects?source=shop").json()
+    assert (answer["kept"], answer["dropped"]) == (2, 0)
+    found = answer["rejects"]
     assert [(one["reason"], one["size"]) for one in found] == [("signature_mismatch", len(body_of("e1")))] * 2
     assert f"no secret ({shop})" in found[0]["why"]
     assert found[0]["beginning"].encode() == body_of("e2")
     shop.write_text(SECRET)
-    done = acting.post("/v1/sources/shop/reverify").json()
+    done = acting.post("/v1/sources/shop/reverify", json={"limit": 1}).json()
     assert [(one["event"], len(one["runs"])) for one in done["stored"]] == [("e1", 2)]
+    assert done["refused"] == []
+    done = acting.post("/v1/sources/shop/reverify", json={"after": done["after"]}).json()
+    assert (done["stored"], done["after"]) == ([], None)
     assert [one["reason"] for one in done["refused"]] == ["signature_mismatch"]
     assert listed(acting) == ["e1"]
     assert len(acting.get("/v1/rejects").json()["rejects"]) == 1
     assert acting.post("/v1/sources/none/reverify").status_code == 404
+
+
+def test_a_source_that_there_is_not(acting: Client) -> None:
+    for path in ("/v1/events?source=shap", "/v1/rejects?source=shap"):
+        answer = acting.get(path)
+        assert (answer.status_code, answer.json()["hint"]) == (404, "did you mean shop?"), path
+    assert acting.get("/v1/events?source=shop").json()["events"] == []
 
 
 def test_a_made_up_event_is_taken_as_if_it_had_come(acting: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -21,6 +22,8 @@ from scheduler.core.stamp import to_text
 Shown = dict[str, Any]
 
 MOST = 1_000
+AGAIN = 100
+"""Refused requests that are verified in one step."""
 
 
 @verb(
@@ -39,10 +42,15 @@ MOST = 1_000
 @click.option("--since", metavar="INSTANT", help="Not received before this: 24h, yesterday, 2026-11-01.")
 @click.option("--until", metavar="INSTANT", help="Received before this.")
 @click.option("--missed", is_flag=True, help="Only those that a scan found and whose webhook has not come.")
-@click.option("--unhandled", is_flag=True, help="Only those with a job of which no run has completed.")
+@click.option("--unhandled", is_flag=True, help="Only those that a job has not completed, or that are held.")
 @click.option("--rejected", is_flag=True, help="The requests that were refused, and why.")
 @click.option("--reverify", is_flag=True, help="Verify the refused requests of SOURCE again, and take what is right.")
-@click.option("-n", "--limit", type=click.IntRange(1, MOST), default=20, help="How many, newest first (default: 20).")
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, MOST),
+    help="How many, newest first (default: 20).",
+)
 def events(
     surface: Surface,
     source: str | None,
@@ -56,16 +64,20 @@ def events(
     unhandled: bool,
     rejected: bool,
     reverify: bool,
-    limit: int,
+    limit: int | None,
 ) -> int:
     """Shows the events that came from SOURCE, or from all, each with the runs that it made. Given the id of an EVENT as
     well, everything about that one.
 
-    After a secret was put right, --reverify takes the requests that were refused because of it."""
+    After a secret was put right, --reverify takes the requests that were refused because of it, oldest first."""
+    shown = {"EVENT": event, "--rejected": rejected, "--reverify": reverify}
+    filters = {"--type": types, "--subject": subject, "--via": via, "--since": since, "--until": until}
+    _refuse_pairs(shown, {**filters, "--missed": missed, "--unhandled": unhandled})
     if event is not None and source is not None:
         return _show(surface, surface.daemon.get(f"/v1/events/{part(source)}/{part(event)}"))
     if reverify:
         return _reverify(surface, source, limit)
+    limit = limit or 20
     if rejected:
         return _rejected(surface, source, limit)
     query = {
@@ -94,6 +106,16 @@ def events(
         surface.say(f"there are more; -n {min(limit * 5, MOST)} shows them")
     surface.then(command_line("events", found[0]["source"], found[0]["id"]))
     return 0
+
+
+def _refuse_pairs(shown: Mapping[str, object], filters: Mapping[str, object]) -> None:
+    """UsageError for options of which one would be ignored."""
+    asked = [name for name, value in shown.items() if value]
+    if len(asked) > 1:
+        raise click.UsageError(f"{asked[0]} and {asked[1]} do not go together: leave out one of them")
+    ignored = [name for name, value in filters.items() if value]
+    if asked and ignored:
+        raise click.UsageError(f"{', '.join(ignored)} would not restrict {asked[0]}: leave out one of them")
 
 
 def _table(surface: Surface, found: list[Shown], *, missed: bool) -> None:
@@ -177,11 +199,13 @@ def _body(event: Shown) -> str:
 
 
 def _rejected(surface: Surface, source: str | None, limit: int) -> int:
-    found = surface.daemon.get("/v1/rejects", {"source": source, "limit": limit})["rejects"]
+    answer = surface.daemon.get("/v1/rejects", {"source": source, "limit": limit})
+    found = answer["rejects"]
     if surface.structured(found, [str(one["number"]) for one in found]):
         return 0
     if not found:
         surface.say("no refused request is kept" + (f" of {source}" if source else ""))
+        _dropped(surface, answer["dropped"])
         surface.then(command_line("events", *filter(None, [source])))
         return 0
     columns = [
@@ -197,21 +221,46 @@ def _rejected(surface: Surface, source: str | None, limit: int) -> int:
         for one, time in zip(found, times, strict=True)
     ]
     surface.table(columns, rows)
+    if answer["kept"] > len(found):
+        more = f"; -n {min(limit * 5, MOST)} shows more" if limit < MOST else ""
+        surface.say(f"these are the newest of {answer['kept']} that are kept{more}")
+    _dropped(surface, answer["dropped"])
     surface.say("when what was wrong is put right, they can be verified again, and taken")
     surface.then(command_line("events", found[0]["source"], "--reverify"))
     return 0
 
 
-def _reverify(surface: Surface, source: str | None, limit: int) -> int:
+def _dropped(surface: Surface, count: int) -> None:
+    if count:
+        were = "was" if count == 1 else "were"
+        surface.say(f"{counted(count, 'older one')} {were} dropped: so many of a source and a reason are not kept")
+
+
+def _reverify(surface: Surface, source: str | None, limit: int | None) -> int:
     if source is None:
         raise click.UsageError("--reverify needs a SOURCE: schedctl events SOURCE --reverify")
-    done = surface.daemon.post(f"/v1/sources/{part(source)}/reverify", {"limit": limit})
+    waiting: int = surface.daemon.get("/v1/rejects", {"source": source, "limit": 1})["kept"]
+    waiting = min(waiting, limit or waiting)
+    done: Shown = {"source": source, "stored": [], "refused": []}
+    after: int | None = 0
+    judged = 0
+    # Not for as long as strangers send more: what was kept when this began.
+    while after is not None and judged < waiting:
+        step = {"limit": min(AGAIN, waiting - judged), "after": after}
+        some = surface.daemon.post(f"/v1/sources/{part(source)}/reverify", step)
+        done["stored"] += some["stored"]
+        done["refused"] += some["refused"]
+        judged, after = len(done["stored"]) + len(done["refused"]), some["after"]
+        if surface.format == "table":
+            for one in some["stored"]:
+                made = counted(len(one["runs"]), "run")
+                fate = "it was there already" if one["duplicate"] else f"taken, {made}"
+                surface.out(f"{plain(one['event'])}: {fate}")
+            if after is not None:
+                surface.say(f"{judged} of {waiting} looked at")
     code = 1 if done["refused"] else 0
     if surface.structured(done, [f"{source}/{one['event']}" for one in done["stored"]]):
         return code
-    for one in done["stored"]:
-        made = counted(len(one["runs"]), "run")
-        surface.out(f"{plain(one['event'])}: {'it was there already' if one['duplicate'] else f'taken, {made}'}")
     reasons: dict[str, int] = {}
     for one in done["refused"]:
         reasons[one["why"]] = reasons.get(one["why"], 0) + 1

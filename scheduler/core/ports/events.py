@@ -49,12 +49,14 @@ class Events(Protocol):
         and the ids of up to `limit`, oldest first."""
         ...
 
-    def reject(self, reject: Reject, keep: int) -> None:
-        """Keeps it, and of its source's refused requests the newest `keep`. `seq` is not read."""
+    def reject(self, rejects: Sequence[Reject], keep: int, size: int) -> None:
+        """Keeps them, in this order, and of each source and reason the newest `keep`, or fewer if their bodies have
+        more than `size` bytes, but always one; the oldest that is kept tells how many were `dropped`. `seq` is not
+        read."""
         ...
 
-    def rejects(self, source: str, limit: int) -> list[Reject]:
-        """The newest that were not accepted since, newest first."""
+    def rejects(self, source: str, limit: int, after: int = 0) -> list[Reject]:
+        """Those of `seq` greater than `after` that were not accepted since, oldest first."""
         ...
 
     def accept(self, seqs: Collection[int], now: datetime) -> None:

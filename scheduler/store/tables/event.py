@@ -81,6 +81,8 @@ rejects = Table(
     Column("query", FreeText, nullable=False),
     Column("accepted_at", UtcInstant),
     Column("body", LargeBinary, nullable=False),
+    # older ones of its source and reason that were let go, and are told of by no older row
+    Column("dropped", Big, nullable=False, server_default="0"),
     # the newest of a source
     Index("rejects_source", "source", "seq"),
     sqlite_autoincrement=True,
