@@ -19,6 +19,20 @@ class ScanView:
     last: ScanReport | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """An item of a list that nobody could read, with the job that found it first, and when. `begins`: how its text
+    begins; `length`: of all of it, in characters."""
+
+    job: str
+    source: str
+    found_at: datetime
+    occurred_at: datetime | None
+    why: str
+    begins: str
+    length: int
+
+
 class ScanQueries(Protocol):
     def scans(self, jobs: Collection[str]) -> list[ScanView]:
         """Of each of these jobs, in their order."""
@@ -30,6 +44,10 @@ class ScanQueries(Protocol):
 
     def scan_holes(self, source: str | None = None) -> list[Hole]:
         """Oldest first."""
+        ...
+
+    def scan_asides(self, job: str | None, limit: int, shown: int) -> list[Aside]:
+        """The newest first, each with so many characters of its text."""
         ...
 
     def webhooks_overdue(self, source: str, since: datetime, until: datetime) -> int:

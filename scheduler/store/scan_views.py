@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 
 from scheduler.core.scan import ScanReport
-from scheduler.core.scan_queries import ScanView
+from scheduler.core.scan_queries import Aside, ScanView
 from scheduler.store import tables as t
 from scheduler.store.scans import SqlScans, report_of
 from scheduler.store.session import Session
@@ -31,6 +31,18 @@ def reports(session: Session, job: str | None, run: str | None, limit: int) -> l
     if run is not None:
         query = query.where(table.run == run)
     return [report_of(row) for row in session.rows(query)]
+
+
+def asides(session: Session, job: str | None, limit: int, shown: int) -> list[Aside]:
+    table = t.scan_asides.c
+    columns = (table.job, table.source, table.found_at, table.occurred_at, table.why)
+    text = func.substr(table.raw, 1, shown).label("begins"), func.length(table.raw).label("length")
+    query = select(*columns, *text).order_by(table.id.desc()).limit(limit)
+    rows = session.rows(query if job is None else query.where(table.job == job))
+    return [
+        Aside(row.job, row.source, row.found_at, row.occurred_at, row.why, str(row.begins), int(row.length))
+        for row in rows
+    ]
 
 
 def webhooks_overdue(session: Session, source: str, since: datetime, until: datetime) -> int:

@@ -10,7 +10,7 @@ from scheduler.core.access import Access
 from scheduler.core.errors import NotFound
 from scheduler.core.job import Job
 from scheduler.core.scan_json import counts_json, hole_json, report_json
-from scheduler.core.scan_queries import ScanView
+from scheduler.core.scan_queries import Aside, ScanView
 from scheduler.web.answers import Answer
 from scheduler.web.backend import backend_of
 from scheduler.web.operation import Operation
@@ -20,12 +20,16 @@ from scheduler.web.shapes import COUNT, FLAG, INSTANT, NUMBER, TEXT, many, maybe
 
 JOB = Text("job", "Only of this scan job.")
 RUN = Text("run", "Only the reports of this run.")
-LIMIT = Number("limit", "So many of the newest reports.", 20, 1, 1000)
+LIMIT = Number("limit", "So many of the newest reports, and of the newest asides.", 20, 1, 1000)
+BEGINS = 2_000
+"""Characters that are shown of an item that nobody could read."""
 
 
 def scans(request: Request) -> Answer:
-    """Every scan job and where it stands, the newest reports, and the holes: parts of a source's past that nobody can
-    list any more. `lag_s`: how far its watermark, before which everything is settled, is behind."""
+    """Every scan job and where it stands, the newest reports, the holes: parts of a source's past that nobody can list
+    any more, and the asides: items of lists that nobody could read (of a job the newest 100 are kept, of each text the
+    first 2,000 characters are shown; `length` is all of it). `lag_s`: how far its watermark, before which everything
+    is settled, is behind."""
     backend = backend_of(request)
     job, run, limit = JOB.read(request), RUN.read(request), LIMIT.read(request)
     configuration = backend.configuration()
@@ -34,6 +38,7 @@ def scans(request: Request) -> Answer:
     with backend.readable.queries() as queries:
         views = queries.scans(list(wanted))
         reports = queries.scan_reports(job or None, run or None, limit)
+        asides = queries.scan_asides(job or None, limit, BEGINS)
         holes = [hole for hole in queries.scan_holes() if job in ("", hole.job)]
     if job and not wanted and not reports:
         known = ", ".join(sorted(name for name, one in jobs.items() if one.compensate is not None))
@@ -44,6 +49,7 @@ def scans(request: Request) -> Answer:
             "scans": [scan_json(view, wanted[view.job], now) for view in views],
             "reports": [report_json(one) for one in reports],
             "holes": [hole_json(one) for one in holes],
+            "asides": [_aside_json(one) for one in asides],
             "now": when(now),
         }
     )
@@ -70,6 +76,18 @@ def scan_json(view: ScanView, job: Job, now: datetime) -> Shown:
             **counts_json(state.counts),
         },
         "last": None if view.last is None else report_json(view.last),
+    }
+
+
+def _aside_json(aside: Aside) -> Shown:
+    return {
+        "job": aside.job,
+        "source": aside.source,
+        "found_at": when(aside.found_at),
+        "occurred_at": when(aside.occurred_at),
+        "why": aside.why,
+        "begins": aside.begins,
+        "length": aside.length,
     }
 
 
@@ -109,6 +127,7 @@ _REPORT = record(
     lag_s=NUMBER,
     dry_run=FLAG,
 )
+_ASIDE = record(job=TEXT, source=TEXT, found_at=INSTANT, occurred_at=INSTANT, why=TEXT, begins=TEXT, length=COUNT)
 _SCAN = record(
     job=TEXT,
     source=TEXT,
@@ -125,7 +144,7 @@ operations = [
         "/v1/scans",
         scans,
         Access.READ,
-        record(scans=many(_SCAN), reports=many(_REPORT), holes=many(_HOLE), now=INSTANT),
+        record(scans=many(_SCAN), reports=many(_REPORT), holes=many(_HOLE), asides=many(_ASIDE), now=INSTANT),
         query=(JOB, RUN, LIMIT),
     ),
 ]

@@ -189,6 +189,27 @@ def test_scans_names_holes(screen: Screen, provider: Provider) -> None:
     assert hole["source"] == "payments"
 
 
+def test_what_nobody_could_read_is_shown(screen: Screen, provider: Provider) -> None:
+    provider.size = 20
+    provider.happens("good", 30 * MINUTE)
+    for number in range(11):
+        provider.poison(f'{{"odd": "\n{number}", "rest": "{"x" * 3000}"}}', (40 + number) * MINUTE)
+    scanned(screen)
+    assert "✓ complete, but 11 items of the list could not be read" in screen.err
+    assert (screen.code, screen.next) == (0, "schedctl scans payments-scan")
+    assert "complete, 11 unreadable" in screen("scans")[1]
+    assert "complete, 11 unreadable" in screen("scans", "payments-scan")[1]
+    told_of = [line for line in screen.err.splitlines() if line.startswith("unreadable item of 2026-")]
+    assert len(told_of) == 10
+    assert all(': no id: {"odd": " ' in line for line in told_of)
+    assert all(len(line) < 250 and line.endswith("x…") for line in told_of)
+    assert "… and 1 older; all: schedctl scans payments-scan -o json" in screen.err
+    asides = screen.json("scans", "payments-scan")["asides"]
+    assert {(one["job"], one["why"], len(one["begins"])) for one in asides} == {("payments-scan", "no id", 2000)}
+    assert min(one["length"] for one in asides) > 3000
+    assert screen.json("scans", "payments-scan", "--limit", "3")["asides"] == asides[:3]
+
+
 def test_a_window_under_way_shows_its_page(screen: Screen, provider: Provider) -> None:
     provider.size = 1
     for minute in (30, 20, 10):

@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.core.compensator import Undecodable, Window
 from scheduler.core.scan import Counts, Hole, ScanReport, ScanState
+from scheduler.core.scan_queries import Aside
 from scheduler.store import scans as scans_module
 from scheduler.store.store import SqlStore
 from tests.store.world import DAY, HOUR, MINUTE, SECOND, T0
@@ -176,6 +177,11 @@ def test_items_that_nobody_could_read_are_kept_once(store: SqlStore) -> None:
             ("scan", T0, one),
         ]
         assert tx.scans.aside("other", 10) == []
+    with store.queries() as queries:
+        first = Aside("nightly", "shop", T0 + 2 * HOUR, T0 - DAY, "no JSON", "{", 2)
+        assert queries.scan_asides(None, 1, 1) == [first]
+        assert queries.scan_asides("nightly", 9, 1) == [first]
+        assert [(one.job, one.length) for one in queries.scan_asides("scan", 9, 1)] == [("scan", 4), ("scan", 2)]
     put("scan", *[Undecodable(str(number), "no event") for number in range(4)], hours=3)
     with store.read() as tx:
         kept = [item.raw for job, _, item in tx.scans.aside("shop", 10) if job == "scan"]

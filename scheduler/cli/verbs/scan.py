@@ -104,6 +104,9 @@ def _tell(surface: Surface, report: Shown) -> None:
         ids = ", ".join(report["unlisted_ids"][:5])
         surface.out(f"unlisted     {report['unlisted']} came by webhook and are not in the list: {ids}".rstrip(": "))
     mark = "✓ complete" if report["complete"] else f"✗ not complete: {report['why']}"
+    if report["undecodable"]:
+        items = counted(report["undecodable"], "item")
+        mark += f", but {items} of the list could not be read" if report["complete"] else f"; {items} could not be read"
     surface.say(surface.style("COMPLETED" if report["complete"] else "FAILED", mark))
 
 
@@ -112,4 +115,6 @@ def _next(job: str, run: str, report: Shown | None, *, dry_run: bool) -> str:
         return command_line("logs", run[-8:])
     if dry_run:
         return command_line("scan", job)
+    if report["undecodable"]:
+        return command_line("scans", job)
     return "schedctl events --missed" if report["injected"] else command_line("scans", job)

@@ -18,6 +18,10 @@ Shown = dict[str, Any]
 
 HOLES = 10
 """Holes that are told one by one."""
+ASIDES = 10
+"""Items that nobody could read, that are told one by one."""
+BEGINS = 160
+"""Characters of such an item."""
 
 
 @verb("schedctl scans", "schedctl scans payments-scan", "schedctl scans -o json", watched=True)
@@ -34,6 +38,7 @@ def scans(surface: Surface, job: str | None, limit: int) -> int:
         _standing(surface, found["scans"])
     else:
         _history(surface, found["reports"])
+        _tell_asides(surface, found["asides"])
     tell_holes(surface, found["holes"])
     if not found["scans"] and job is None:
         surface.say("no job scans: one with `compensate` does")
@@ -62,7 +67,7 @@ def _standing(surface: Surface, shown: list[Shown]) -> None:
     words: list[str] = []
     for one in shown:
         last, word = one["last"], _word(one)
-        words.append("failing" if word in ("incomplete", "never") and last is not None else "ok")
+        words.append("failing" if last is not None and not last["complete"] and not one["under_way"] else "ok")
         numbers = ["-"] * 4
         if last is not None:
             numbers = [str(last["listed"]), str(last["injected"]), str(last["unlisted"] or "-"), rate(last)]
@@ -76,7 +81,7 @@ def _word(one: Shown) -> str:
         return f"page {one['under_way']['pages'] + 1}"
     if one["last"] is None:
         return "never"
-    return "complete" if one["last"]["complete"] else "incomplete"
+    return state(one["last"])
 
 
 def _history(surface: Surface, reports: list[Shown]) -> None:
@@ -112,14 +117,27 @@ def _history(surface: Surface, reports: list[Shown]) -> None:
 
 
 def state(report: Shown) -> str:
-    word = "complete" if report["complete"] else "incomplete"
-    return f"{word}, dry" if report["dry_run"] else word
+    """`complete`, `incomplete, 2 unreadable, dry`."""
+    words = ["complete" if report["complete"] else "incomplete"]
+    if report["undecodable"]:
+        words.append(f"{report['undecodable']} unreadable")
+    return ", ".join([*words, "dry"] if report["dry_run"] else words)
 
 
 def rate(report: Shown) -> str:
     """The share of events whose webhook had not come."""
     share = report["miss_rate"]
     return "-" if share is None else f"{share:.1%}"
+
+
+def _tell_asides(surface: Surface, asides: list[Shown]) -> None:
+    """What lists held that is no event as far as anybody could read it."""
+    for aside in asides[:ASIDES]:
+        when = f"of {aside['occurred_at']}" if aside["occurred_at"] else "of unknown time"
+        text, more = aside["begins"][:BEGINS], aside["length"] > BEGINS
+        surface.say(f"unreadable item {when}: {aside['why']}: {' '.join(text.split())}{'…' if more else ''}")
+    if len(asides) > ASIDES:
+        surface.say(f"… and {len(asides) - ASIDES} older; all: {command_line('scans', asides[0]['job'], '-o', 'json')}")
 
 
 def tell_holes(surface: Surface, holes: list[Shown]) -> None:
