@@ -60,8 +60,8 @@ def schedule_of(view: JobView) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list | tuple) else []
 
 
-def job_json(view: JobView, now: datetime) -> Shown:
-    """A job as lists show it."""
+def job_json(view: JobView, now: datetime, paused_source: str | None) -> Shown:
+    """A job as lists show it. `paused_source`: the one that holds its events now."""
     state, definition = view.state, view.definition
     return {
         "name": state.name,
@@ -84,6 +84,7 @@ def job_json(view: JobView, now: datetime) -> Shown:
         "last_skip": None if view.last_skip is None else skip_json(view.last_skip),
         "pause": pause_json(view.pause),
         "upcoming_pause": pause_json(view.upcoming),
+        "paused_source": paused_source,
         "queue": definition.get("queue", "default"),
         "team": definition.get("team", ""),
         "severity": definition.get("severity", ""),

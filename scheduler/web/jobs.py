@@ -40,7 +40,7 @@ def list_jobs(request: Request) -> Answer:
     backend, now = backend_of(request), backend_of(request).now()
     states, teams, tags = (set(one.read(request)) for one in (STATE, TEAM, TAG))
     with backend.readable.queries() as queries:
-        shown = [job_json(view, now) for view in queries.jobs(now, q=Q.read(request))]
+        shown = [job_json(view, now, _paused_source(backend, view)) for view in queries.jobs(now, q=Q.read(request))]
     if states:
         shown = [job for job in shown if job["state"] in states or _is(job, states)]
     if teams:
@@ -65,7 +65,7 @@ def get_job(request: Request) -> Answer:
         problem = problem_of_job(view, queries, now)
     job = backend.job(name)
     completed = [entry.run for entry in finished.entries if entry.run is not None]
-    shown = job_json(view, now) | {
+    shown = job_json(view, now, _paused_source(backend, view)) | {
         "definition": with_keys_of_the_file(view.definition),
         "schedule_in_words": None if job is None or job.schedule is None else explain(job.schedule),
         "next": [] if job is None else coming([Planned(job, pauses_of(view))], now, following),
@@ -113,8 +113,18 @@ def pauses_of(view: JobView) -> list[Pause]:
 
 
 def _is(job: Shown, states: set[str]) -> bool:
-    """A job may be running or paused besides the state that is shown."""
-    return ("running" in states and bool(job["running"])) or ("paused" in states and job["pause"] is not None)
+    """A job may be running or paused, itself or its source, besides the state that is shown."""
+    rests = job["pause"] is not None or job["paused_source"] is not None
+    return ("running" in states and bool(job["running"])) or ("paused" in states and rests)
+
+
+def _paused_source(backend: Backend, view: JobView) -> str | None:
+    """The source whose events it waits for, if that is paused."""
+    configuration, job = backend.configuration(), backend.job(view.state.name)
+    if configuration is None or job is None or job.on_event is None:
+        return None
+    source = configuration.sources.get(job.on_event.source)
+    return source.name if source is not None and source.paused else None
 
 
 def _text(backend: Backend) -> str:

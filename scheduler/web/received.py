@@ -33,7 +33,7 @@ VIA = Words("via", "Only those that came so.", of=(str(Via.WEBHOOK), str(Via.SCA
 SINCE = Instant("since", "Not received before this.")
 UNTIL = Instant("until", "Received before this.")
 MISSED = Flag("missed", "Only those that a scan found and whose webhook has not come.")
-UNHANDLED = Flag("unhandled", "Only those with a job of which no run has completed, and those that are held.")
+UNHANDLED = Flag("unhandled", "Those with a job of which no run has completed, and those that are held.")
 LIMIT = Number("limit", "Entries on a page.", 50, 1, 1000)
 CURSOR = Text("cursor", "The `cursor` of the page before.", r"\d{1,18}")
 REPLAY = Body((Names("jobs", "Only these jobs.", required=False), TextField("reason", "Kept with the runs.")))

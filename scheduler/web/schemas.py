@@ -168,6 +168,7 @@ COMPONENTS: dict[str, Schema] = {
         last_skip=maybe(ref("Skip")),
         pause=maybe(ref("Pause")),
         upcoming_pause=maybe(ref("Pause")),
+        paused_source=TEXT,
         queue=TEXT,
         team=TEXT,
         severity=TEXT,
@@ -178,7 +179,13 @@ COMPONENTS: dict[str, Schema] = {
         **_EVENT, content_type=TEXT, headers=many(many(TEXT)), size=COUNT, body=TEXT, body_base64=TEXT
     ),
     "StoredEvent": record(
-        source=TEXT, event=TEXT, duplicate=FLAG, runs=many(record(job=TEXT, run_id=TEXT)), number=COUNT, at=INSTANT
+        source=TEXT,
+        event=TEXT,
+        duplicate=FLAG,
+        runs=many(record(job=TEXT, run_id=TEXT)),
+        number=COUNT,
+        at=INSTANT,
+        held=FLAG,
     ),
     "Reject": record(
         number=COUNT,
@@ -242,6 +249,7 @@ COMPONENTS: dict[str, Schema] = {
         running=COUNT,
         waiting=COUNT,
         paused=COUNT,
+        paused_sources=many(record(source=TEXT, held=COUNT)),
         dead_letters=COUNT,
         next_run_at=INSTANT,
         configuration=maybe(ref("Generation")),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ from starlette.requests import Request
 
 from scheduler.core.access import Access
 from scheduler.core.errors import InvalidInput, Refused, SchedulerError
-from scheduler.core.event import NewEvent, Stored
+from scheduler.core.event import MADE_UP, NewEvent, Stored
 from scheduler.core.ids import new_id
 from scheduler.core.place import Place
 from scheduler.core.preset import Answer as Said
@@ -48,6 +49,7 @@ async def send_test(request: Request) -> Answer:
     reception = reception_of(backend, request.path_params["source"])
     wanted = await TEST.read(request)
     reception.secrets.changed()
+    paused = reception.source.paused
     now = datetime.now(UTC)
     event = f"test{new_id()[-12:]}"
     usual = _usual_type(backend, reception.source.name)
@@ -59,10 +61,10 @@ async def send_test(request: Request) -> Answer:
     if not isinstance(found, NewEvent):
         raise Refused(f"{found.reason}: {found.why}", hint="give a body that fits what the source says below `event`")
     porter: Porter[NewEvent, Stored | SchedulerError] = request.app.state.inbox_porter
-    (answer,) = await porter.ask([found])
+    (answer,) = await porter.ask([replace(found, vouched_by=MADE_UP)])
     if isinstance(answer, SchedulerError):
         raise answer
-    return Answer(stored_json(answer) | {"number": None, "at": to_text(now)}, status_code=202)
+    return Answer(stored_json(answer, paused=paused) | {"number": None, "at": to_text(now)}, status_code=202)
 
 
 def _made_up(

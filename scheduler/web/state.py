@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from starlette.requests import Request
@@ -23,6 +24,19 @@ from scheduler.web.shapes import COUNT, INSTANT, OBJECT, TEXT, many, record, ref
 
 GENERATIONS = Number("limit", "So many of the newest.", 20, 1, 1000)
 JOB = Text("job", "Only of this job.")
+_STORED = (
+    "jobs",
+    "states",
+    "running",
+    "waiting",
+    "paused",
+    "paused_sources",
+    "dead_letters",
+    "next_run_at",
+    "configuration",
+    "nodes",
+)
+"""What only the database knows of the status."""
 
 
 def status(request: Request) -> Answer:
@@ -58,7 +72,7 @@ def _facts(backend: Backend) -> Shown:
     with backend.readable.queries() as queries:
         views = queries.jobs(now)
         queues, nodes = queries.queues(), queries.nodes()
-        letters = queries.gauges(now).dead_letters
+        letters, held = queries.gauges(now).dead_letters, queries.held()
         problems = problems_of(views, queues, nodes, letters, now)
         problems += _scan_problems(backend, queries, now)
         add_last_lines(problems, queries)
@@ -77,12 +91,20 @@ def _facts(backend: Backend) -> Shown:
         "running": sum(view.running for view in nodes),
         "waiting": sum(view.waiting for view in views),
         "paused": sum(view.pause is not None for view in views),
+        "paused_sources": _paused_sources(backend, held),
         "dead_letters": sum(letters.values()),
         "next_run_at": None if nobody else when(min(filter(None, map(_next_run, views)), default=None)),
         "configuration": generation_json(generations[0]) if generations else None,
         "nodes": [node_json(view) for view in live],
         "unread": None,
     }
+
+
+def _paused_sources(backend: Backend, held: Mapping[str, int]) -> list[Shown]:
+    """Sources that make no runs now, with the number of events that wait for that."""
+    configuration = backend.configuration()
+    sources = () if configuration is None else configuration.sources.values()
+    return [{"source": one.name, "held": held.get(one.name, 0)} for one in sources if one.paused]
 
 
 def _scan_problems(backend: Backend, queries: Queries, now: datetime) -> list[Shown]:
@@ -95,9 +117,8 @@ def _scan_problems(backend: Backend, queries: Queries, now: datetime) -> list[Sh
 def _unknown(error: Unavailable) -> Shown:
     now = datetime.now(UTC)
     unread = Remark("database", str(error), now, "schedctl db status")
-    names = ("jobs", "states", "running", "waiting", "paused", "dead_letters", "next_run_at", "configuration", "nodes")
     (problem,) = daemon_problems([unread])
-    return {"now": when(now), "problems": [], "unread": problem, **dict.fromkeys(names)}
+    return {"now": when(now), "problems": [], "unread": problem, **dict.fromkeys(_STORED)}
 
 
 def _next_run(view: JobView) -> datetime | None:

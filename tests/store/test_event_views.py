@@ -104,6 +104,15 @@ def test_an_event_is_shown_with_its_runs_and_is_unhandled_until_each_job_has_don
     assert seqs["nobody"] not in page.runs
 
 
+def test_what_is_held_is_unhandled_and_counted(store: SqlStore) -> None:
+    seqs = put(store, told("a", held=True), told("b", held=True), told("c"), told("d", "bank", held=True))
+    assert ids(store, EventFilter(source="shop", unhandled=True)) == ["b", "a"]
+    with store.begin() as tx:
+        tx.events.release([seqs["a"]])
+    with store.queries() as queries:
+        assert queries.held() == {"shop": 1, "bank": 1}
+
+
 def test_whose_event_it_is(store: SqlStore) -> None:
     put(store, told("a"), told("a", "bank"), told("b", "bank"))
     with store.queries() as queries:

@@ -82,6 +82,8 @@ def _head(surface: Surface, job: Shown) -> None:
     if job["last_skip"]:
         skip = job["last_skip"]
         line(surface, "Last skip", f"{surface.when(skip['last'])}, {skip_of(skip, surface.zone, now)}")
+    if job["paused_source"] is not None:
+        line(surface, "Pause", f"its source is paused: {job['paused_source']} holds its events")
     for pause in (job["pause"], job["upcoming_pause"]):
         if pause is not None:
             begins = "" if pause is job["pause"] else f"from {surface.when(pause['from'])}: "

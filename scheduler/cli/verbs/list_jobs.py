@@ -23,7 +23,7 @@ WORST = ("alarm", "missed", "failing", "late")
 @click.option("--missed", "states", flag_value="missed", help="Only jobs without a success by their deadline.")
 @click.option("--failing", "states", flag_value="failing", help="Only jobs that fail.")
 @click.option("--running", "states", flag_value="running", help="Only jobs that run now.")
-@click.option("--paused", "states", flag_value="paused", help="Only paused jobs.")
+@click.option("--paused", "states", flag_value="paused", help="Only paused jobs, and those whose source is paused.")
 @click.option("--state", multiple=True, metavar="WORD", help="Only jobs in this state, as the last column says it.")
 @click.option("--team", metavar="TEAM", help="Only jobs of this team.")
 @click.option("--tag", metavar="TAG", help="Only jobs with this tag.")
@@ -91,6 +91,8 @@ def _state(job: Shown, surface: Surface) -> str:
     if job["pause"] is not None:
         until = job["pause"]["until"]
         return "paused" if until is None else f"paused, {ago(until, now).removeprefix('in ')} left"
+    if job["paused_source"] is not None and word in ("ok", "waiting"):
+        return "source paused"
     if word == "waiting":
         return f"{job['waiting']} waiting"
     return str(word)

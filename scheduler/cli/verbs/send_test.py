@@ -14,6 +14,8 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line, plain
 from scheduler.cli.verb import verb
 
+HELD = "it is held: {source} is `paused`; the runs of its events are made when that ends"
+
 
 @verb(
     "schedctl send-test payments",
@@ -40,7 +42,7 @@ def send_test(surface: Surface, source: str, kind: str, subject: str, body: str)
     for one in done["runs"]:
         surface.out(f"{one['run_id']}  {one['job']}")
     if not done["runs"] and not done["duplicate"]:
-        surface.say("it concerns no job, or its source is paused")
+        surface.say(HELD.format(source=source) if done["held"] else "it concerns no job")
     surface.then(command_line("events", source, done["event"]))
     return 0
 

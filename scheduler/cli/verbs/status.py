@@ -71,6 +71,9 @@ def _sums(surface: Surface, found: Shown) -> str:
     if found["next_run_at"]:
         parts.append(f"next run {both(found['next_run_at'], surface.zone, surface.now())}")
     text = "\n" + ", ".join(parts)
+    for one in found["paused_sources"]:
+        held = f": {counted(one['held'], 'event')} held" if one["held"] else ""
+        text += f"\nsource {one['source']} is paused{held}"
     configuration = found["configuration"]
     if configuration:
         text += f"\nconfiguration {configuration['hash'][:8]} in force since "
