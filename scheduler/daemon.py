@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import faulthandler
 import os
 import sys
@@ -15,6 +16,7 @@ from scheduler.streams import let_go, open_missing_streams, tell
 
 EX_CONFIG = 78
 EX_FAILED = 1
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,6 +66,12 @@ def main(arguments: list[str] | None = None) -> int:
         return EX_CONFIG
     except SchedulerError as error:
         tell(f"schedulerd: {error}\n")
+        return EX_FAILED
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        where = error.filename or "the state directory"
+        tell(f"schedulerd: cannot write {where}: {error.strerror}; make room or access, then start it again\n")
         return EX_FAILED
     finally:
         let_go()

@@ -112,7 +112,8 @@ class Worker:
         self._end_cancelled()
         if self._doubt:
             self._return_strays(now)
-        return settled + self._take_ready(now)
+        # What is taken begins after what was settled has ended, and that may have been waited for.
+        return settled + self._take_ready(self._store.now() if settled else now)
 
     def _take_ready(self, now: datetime) -> int:
         with self._store.read() as tx:

@@ -185,6 +185,9 @@ def _write(path: Path, text: str) -> None:
     try:
         os.write(fd, text.encode("ascii"))
         os.fsync(fd)
+    except OSError as error:
+        os.unlink(draft)
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(fd)
     os.replace(draft, path)

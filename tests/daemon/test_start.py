@@ -116,3 +116,20 @@ def test_a_file_that_went_bad_is_named_where_it_is_checked(make_world: Make) -> 
     assert world.ask("POST", "/v1/reload")[0] == 422
     _, answer = world.ask("GET", "/v1/status")
     assert [one["command"] for one in json.loads(answer)["problems"]] == [f"schedctl check {world.config}"]
+
+
+def test_a_disk_that_takes_nothing_is_no_traceback(tmp_path: Path) -> None:
+    program = (
+        "import errno, sys\n"
+        "from scheduler import daemon, life\n"
+        "def full(self):\n"
+        "    raise OSError(errno.ENOSPC, 'No space left on device', '/var/lib/schedulerd/holder.json')\n"
+        "life.Life.run = full\n"
+        f"sys.exit(daemon.main(['--state-dir', {str(tmp_path)!r}]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "schedulerd: cannot write /var/lib/schedulerd/holder.json: No space left on device;"
+        " make room or access, then start it again\n"
+    )

@@ -235,6 +235,29 @@ def test_an_end_that_comes_while_others_are_settled_is_not_dated_back(store: Sql
     assert rig.run(quick).took == 0.0
 
 
+def test_what_is_taken_begins_after_what_made_room_for_it(store: SqlStore) -> None:
+    """Whoever looks in the ledger for runs that overlap must not find any that did not."""
+    rig = Rig(store, jobs({"a": {"overlap": "queue"}, "b": MINUTELY}))
+    rig.tick(minutes=1)
+    first, second = (rig.desk.run_now("a", author="me", payload=n, has_payload=True)[0].id for n in (1, 2))
+    rig.tick()
+
+    def meanwhile() -> None:
+        rig.store.begun = lambda: None
+        rig.clock.turn(seconds=3)
+        rig.executor.finish(first)
+
+    (quick,) = rig.executor.of("b")
+    rig.executor.finish(quick)
+    rig.store.begun = meanwhile
+    rig.worker.tick(rig.store.now())
+    assert (rig.run(first).status, rig.run(second).status) == (Status.COMPLETED, Status.RUNNING)
+    ended, begun = rig.run(first).finished_at, rig.run(second).started_at
+    assert ended is not None
+    assert begun is not None
+    assert ended <= begun
+
+
 def test_what_lies_between_attempts_is_no_work(store: SqlStore) -> None:
     rig = Rig(store, jobs({"a": {"retries": ["10m"]}}))
     rig.desk.run_now("a", author="me")
