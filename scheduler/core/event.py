@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from scheduler.core.signature import Refusal
 
+MADE_UP = "send-test"
+"""Who vouches for an event that the daemon made up and signed itself: no list of a provider has it."""
+
 
 class Via(StrEnum):
     """How an event came."""
@@ -23,9 +26,9 @@ class NewEvent:
     """An event to store. (`source`, `id`) is unique; a second one with these changes nothing but who was seen to tell
     it. `body` are the bytes as they came; `headers` those that its fields are read from, names in lower case.
 
-    `vouched_by`: which secret signed it, or "api" if we asked for it ourselves. `found_by`: the scan job that found it.
-    `problems` are sentences about fields that could not be read. `occurred_at` is the provider's time. `held`: its
-    source is paused, and it makes no run before that is over."""
+    `vouched_by`: which secret signed it, "api" if we asked for it ourselves, or MADE_UP. `found_by`: the scan job that
+    found it. `problems` are sentences about fields that could not be read. `occurred_at` is the provider's time.
+    `held`: its source is paused, and it makes no run before that is over."""
 
     source: str
     id: str

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.expression import TableValuedAlias
 
-from scheduler.core.event import Event, Known, NewEvent, Reject, Via
+from scheduler.core.event import MADE_UP, Event, Known, NewEvent, Reject, Via
 from scheduler.store import rejects as rejects_kept
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
@@ -193,12 +193,12 @@ class SqlEvents:
         return select(found).select_from(each.join(found, true())).order_by(each.c.value)
 
     def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
-        """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,
-        and the ids of up to `limit`, oldest first."""
+        """Events that came by webhook, were not made up (event.MADE_UP), occurred in `[start, end]` and were in no list
+        that `job` has read: how many, and the ids of up to `limit`, oldest first."""
         seen = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
         count, ids = 0, list[str]()
         for some in self._stretches(source, start, end):
-            where = (*some, not_(seen))
+            where = (*some, _E.vouched_by != MADE_UP, not_(seen))
             here = self.session.rows(select(func.count()).select_from(t.events).where(*where)).scalar_one()
             if here and len(ids) < limit:
                 query = select(_E.id).where(*where).order_by(_E.occurred_at, _E.seq).limit(limit - len(ids))

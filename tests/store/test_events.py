@@ -168,6 +168,7 @@ def test_webhooks_that_no_list_of_this_job_had(store: SqlStore) -> None:
         told("end", occurred_at=T0 + HOUR),
         told("late", occurred_at=T0 + HOUR + SECOND),
         told("undated"),
+        told("made up", occurred_at=T0, vouched_by="send-test"),
         told("elsewhere", occurred_at=T0, source="other"),
         found("injected", occurred_at=T0),
     )

@@ -164,6 +164,7 @@ def test_a_made_up_event_is_taken_as_if_it_had_come(acting: Client) -> None:
     event = acting.get(f"/v1/events/shop/{shown['event']}").json()
     assert (event["event_type"], event["subject"], event["problems"]) == ("order.test", "o7", [])
     assert event["occurred_at"] is not None
+    assert event["vouched_by"] == "send-test"
     assert SECRET not in answer.text + str(event)
     usual = acting.post("/v1/sources/shop/test").json()
     assert acting.get(f"/v1/events/shop/{usual['event']}").json()["event_type"] == "order.test"

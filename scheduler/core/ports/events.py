@@ -45,8 +45,8 @@ class Events(Protocol):
         ...
 
     def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
-        """Events that came by webhook, occurred in `[start, end]` and were in no list that `job` has read: how many,
-        and the ids of up to `limit`, oldest first."""
+        """Events that came by webhook, were not made up (event.MADE_UP), occurred in `[start, end]` and were in no list
+        that `job` has read: how many, and the ids of up to `limit`, oldest first."""
         ...
 
     def reject(self, rejects: Sequence[Reject], keep: int, size: int) -> None:
