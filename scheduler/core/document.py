@@ -22,6 +22,13 @@ def document_of(body: bytes, content_type: str = "") -> Json:
     return _form(body) if _FORM in content_type.lower() else _json(body)
 
 
+def mistaken(body: bytes, content_type: str) -> str:
+    """What to tell of a body that looks like JSON and was read as a form, because it says that it is one; else ""."""
+    if _FORM not in content_type.lower() or body.lstrip()[:1] not in (b"{", b"["):
+        return ""
+    return "the body looks like JSON and was read as a form, as its Content-Type says; JSON is sent as application/json"
+
+
 def _form(body: bytes) -> Json:
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")

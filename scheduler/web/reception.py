@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from scheduler.core.document import document_of
+from scheduler.core.document import mistaken as mistaken_form
 from scheduler.core.errors import InvalidInput
 from scheduler.core.event import NewEvent, Reject, Via
 from scheduler.core.event_fields import FieldReader
@@ -92,15 +94,16 @@ class Reception:
             return verdict
         content_type = incoming.headers.get("content-type") or ""
         document = _document(incoming, content_type)
+        mistaken = mistaken_form(incoming.body, content_type)
         if isinstance(document, Rejected):
-            return document
+            return _with(document, mistaken)
         if self.source.handshakes:
             answer = self._handshakes.answer(document, incoming.headers)
             if answer is not None:
                 return answer
         facts = self._reader.read(document, incoming.headers)
         if isinstance(facts, Rejected):
-            return facts
+            return _with(facts, mistaken)
         kept = self._kept
         return NewEvent(
             self.source.name,
@@ -114,7 +117,7 @@ class Reception:
             content_type,
             tuple(one for one in incoming.headers.fields if one[0] in kept) if kept else (),
             vouched_by=verdict.secret_name,
-            problems=facts.problems,
+            problems=(*facts.problems, mistaken) if mistaken else facts.problems,
         )
 
     def _verify(self, incoming: Incoming, came: datetime) -> Verdict:
@@ -172,6 +175,10 @@ def _document(incoming: Incoming, content_type: str) -> Json | Rejected:
         return document_of(incoming.body, content_type)
     except InvalidInput as error:
         return Rejected(Refusal.BODY_MALFORMED, str(error))
+
+
+def _with(rejected: Rejected, mistaken: str) -> Rejected:
+    return replace(rejected, why=f"{rejected.why}; {mistaken}") if mistaken else rejected
 
 
 def _header_names(fields: EventFields) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +26,9 @@ sources:
   odd:
     signature: {scheme: hmac, header: X-Signature, prefix: "sha256=", secrets: [{file: SHOP}]}
     event: {id: "items[0].id", type: "header:X-Kind"}
+  head:
+    signature: {scheme: hmac, header: X-Signature, prefix: "sha256=", secrets: [{file: SHOP}]}
+    event: {id: "header:X-Id"}
 jobs:
   ticket: {on_event: {source: shop, types: ["order.*"]}, command: [x]}
   mail: {on_event: {source: shop}, command: [x]}
@@ -147,6 +151,27 @@ def test_refused_requests_are_taken_after_all(acting: Client, faces: Faces, shop
     assert listed(acting) == ["e1"]
     assert len(acting.get("/v1/rejects").json()["rejects"]) == 1
     assert acting.post("/v1/sources/none/reverify").status_code == 404
+
+
+FORM = "application/x-www-form-urlencoded"
+MISTAKEN = "the body looks like JSON and was read as a form, as its Content-Type says; JSON is sent as application/json"
+
+
+@pytest.mark.parametrize("note", ["plain", "é"], ids=["read as a form", "unreadable as one"])
+def test_json_that_is_called_a_form_is_said_to_be(acting: Client, note: str) -> None:
+    """As curl sends it with -d and nothing more."""
+    body = json.dumps({"event_id": "e1", "note": note}, ensure_ascii=False).encode()
+    headers = {"X-Signature": signature(body), "Content-Type": FORM}
+    assert acting.post("/webhooks/shop", content=body, headers=headers).status_code == 400
+    (found,) = acting.get("/v1/rejects").json()["rejects"]
+    assert found["why"].endswith(f"; {MISTAKEN}")
+
+
+def test_an_event_of_json_that_is_called_a_form_has_that_problem(acting: Client) -> None:
+    for body, problems in ((b'\n [{"a": 1}]', [MISTAKEN]), (b"items=7", [])):
+        headers = {"X-Signature": signature(body), "Content-Type": FORM, "X-Id": str(len(body))}
+        assert acting.post("/webhooks/head", content=body, headers=headers).status_code == 202
+        assert acting.get(f"/v1/events/head/{len(body)}").json()["problems"] == problems
 
 
 def test_a_source_that_there_is_not(acting: Client) -> None:
