@@ -38,7 +38,7 @@ class Option:
 def options_of(kind: type[Any]) -> tuple[Option, ...]:
     """In the order of the fields; InvalidInput for a field of a type that cannot be written in jobs.yaml."""
     hints = typing.get_type_hints(kind)
-    docs = _docs(kind)
+    docs = docs_of(kind)
     secret, from_source = set(kind.secret_options), set(getattr(kind, "source_options", ()))
     found: list[Option] = []
     for one in dataclasses.fields(kind):
@@ -173,8 +173,8 @@ def _of_source(name: str, place: str) -> str:
     return place
 
 
-def _docs(kind: type[Any]) -> dict[str, str]:
-    """The texts that stand below fields in the class's own source."""
+def docs_of(kind: type[Any]) -> dict[str, str]:
+    """The texts that stand below fields in the class's own source, by the field."""
     try:
         tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind)))
     except (OSError, TypeError, SyntaxError):

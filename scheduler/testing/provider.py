@@ -19,7 +19,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from scheduler.core.durations import parse_duration
+from compensators.common.options import docs_of
+from scheduler.core.durations import format_duration, parse_duration
+from scheduler.core.errors import InvalidInput
 from scheduler.testing.dialects import DIALECTS, SECRET
 from scheduler.testing.facts import Facts
 from scheduler.testing.faults import CALM, HOSTILE, Faults, Luck
@@ -27,6 +29,15 @@ from scheduler.testing.lists import Lists
 from scheduler.testing.sender import Sender, plan
 
 KEY = "key_not_a_secret_of_anybody"
+LISTS = {
+    "plain": "/events",
+    "stripe": "/v1/events",
+    "github": "/repos/shop/orders/hooks/1/deliveries",
+    "shopify": "/admin/api/2026-01/orders.json",
+}
+"""Where the list lies that fits to each form of webhooks."""
+MOST_EVENTS = 10_000.0
+"""Events a second that can be asked for."""
 
 
 def wall_clock() -> datetime:
@@ -167,31 +178,71 @@ def _flat(document: Any) -> list[tuple[str, Any]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Lets events happen and sends them for a while, serves the lists until it is interrupted, and prints the truth."""
-    names = {one.name: one for one in dataclasses.fields(Faults)}
     parser = argparse.ArgumentParser(prog="python -m scheduler.testing.provider", description=main.__doc__)
     parser.add_argument("--webhook", metavar="URL", required=True, help="where webhooks go")
     parser.add_argument("--dialect", choices=sorted(DIALECTS), default="plain", help="form of the webhooks (plain)")
     parser.add_argument("--secret", default=SECRET, help="signs the webhooks (%(default)s)")
     parser.add_argument("--key", default=KEY, help="what the lists ask for (%(default)s)")
     parser.add_argument("--port", type=int, default=0, help="of the lists (a free one)")
-    parser.add_argument("--rate", type=float, default=20.0, help="events a second (20)")
-    parser.add_argument("--for", dest="length", type=parse_duration, default=timedelta(minutes=1), help="as 90s (1m)")
-    parser.add_argument("--seed", type=int, default=1)
-    for name in names:
-        default = getattr(HOSTILE, name)
-        kind = parse_duration if isinstance(default, timedelta) or name == "keeps" else type(default)
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=f"a fault ({default})")
+    parser.add_argument("--rate", type=_rate, metavar="NUMBER", default=20.0, help="events a second (20)")
+    minute = timedelta(minutes=1)
+    parser.add_argument("--for", dest="length", type=_duration, metavar="DURATION", default=minute, help="as 90s (1m)")
+    parser.add_argument("--seed", type=int, default=1, help="another one is another misfortune (1)")
+    faults = parser.add_argument_group("faults", "A SHARE is between 0 and 1, a DURATION is as 90s, 15m or 1h30m.")
+    docs = docs_of(Faults)
+    for one in dataclasses.fields(Faults):
+        default = getattr(HOSTILE, one.name)
+        option = f"--{one.name.replace('_', '-')}"
+        kind, unit, shown = _kind(one.name, default)
+        faults.add_argument(option, type=kind, metavar=unit, default=default, help=f"{docs[one.name]} ({shown})")
     given = parser.parse_args(arguments)
-    faults = Faults(**{name: getattr(given, name) for name in names})
-    made = Provider(faults, seed=given.seed, dialect=given.dialect, key=given.key, secret=given.secret, port=given.port)
+    chosen = Faults(**{one.name: getattr(given, one.name) for one in dataclasses.fields(Faults)})
+    made = Provider(chosen, seed=given.seed, dialect=given.dialect, key=given.key, secret=given.secret, port=given.port)
     with contextlib.suppress(KeyboardInterrupt):
         _tell(made, given)
     return 0
 
 
+def _kind(name: str, default: Any) -> tuple[Callable[[str], Any], str, str]:
+    """How an option is read, what stands for its value in the help, and how its default is written."""
+    if isinstance(default, timedelta):
+        return _duration, "DURATION", format_duration(default)
+    if name == "keeps":
+        return _duration, "DURATION", "for ever"
+    return (_share, "SHARE", f"{default:g}") if isinstance(default, float) else (str, "TEXT", str(default))
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _share(text: str) -> float:
+    """NaN is none."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share; write a number between 0 and 1: 0.3")
+    return share
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= MOST_EVENTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate; write a number of events a second, as 0.5 or 20")
+    return rate
+
+
 def _tell(made: Provider, given: argparse.Namespace) -> None:
     with made as provider:
-        print(f"lists at {provider.url}, webhooks to {given.webhook}", flush=True)
+        print(f"lists at {provider.url}{LISTS[given.dialect]}, webhooks to {given.webhook}", flush=True)
         end = time.monotonic() + given.length.total_seconds()
         sender = provider.live(given.webhook, rate=given.rate, until=lambda: time.monotonic() > end)
         facts = provider.facts.all()

@@ -23,7 +23,7 @@ from scheduler.core.signature import Accepted, Headers, Incoming, LiveSecret
 from scheduler.signatures import registry
 from scheduler.testing.dialects import DIALECTS, SECRET
 from scheduler.testing.faults import CALM, HOSTILE, Faults, Luck
-from scheduler.testing.provider import KEY, Provider
+from scheduler.testing.provider import KEY, LISTS, Provider, main
 from scheduler.testing.sender import plan
 from tests.compensators.worlds import PLAIN, SHOPIFY
 from tests.executors.server import Answers, Server, reply
@@ -181,7 +181,7 @@ def test_as_a_program(server: Server) -> None:
     assert program.stdout is not None
     try:
         begun, told = program.stdout.readline(), program.stdout.readline()
-        assert re.match(r"lists at http://127\.0\.0\.1:\d+, webhooks to http", begun)
+        assert re.match(r"lists at http://127\.0\.0\.1:\d+/events, webhooks to http", begun)
         found = re.match(r"(\d+) events; webhooks for (\d+) were accepted; answers: .* × 200", told)
         assert found is not None
         assert int(found[1]) >= int(found[2]) > 0
@@ -195,3 +195,40 @@ def test_as_a_program(server: Server) -> None:
 def test_hostile_is_bearable() -> None:
     assert HOSTILE.drop < 0.5
     assert HOSTILE.throttle + HOSTILE.outage < 0.2
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--delay-by=0:00:10", "duration '0:00:10' is not understood; write a number and a unit"),
+        ("--for=5", "duration '5' has no unit; write 5s or 5m"),
+        ("--keeps=-1d", "is not understood"),
+        ("--drop=30", "'30' is not a share; write a number between 0 and 1"),
+        ("--drop=nan", "is not a share"),
+        ("--throttle=x", "is not a share"),
+        ("--rate=0", "'0' is not a rate"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_word(option: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--webhook", "http://127.0.0.1:1/", option])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_help_says_what_each_fault_is_and_in_which_unit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--delay-by DURATION How late at most. (3h)" in text
+    assert "--drop SHARE Of the events, whose webhook is never sent. (0.3)" in text
+    assert "A SHARE is between 0 and 1" in text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_each_form_has_a_list_where_it_says(dialect: str) -> None:
+    with made(count=3) as provider:
+        assert get(provider, LISTS[dialect]).status_code == 200
