@@ -117,8 +117,17 @@ def _outcome(attempt: Shown) -> str:
     return failure(attempt) + (f": {error}" if error and not error.startswith("exit code") else "")
 
 
+def behind_letter(run: Shown) -> str | None:
+    """The end of the id of the dead letter that a run waits for, if it does."""
+    waiting = run["waiting"]
+    return str(waiting["holder_run"])[-8:] if waiting and waiting["holder_dead"] else None
+
+
 def _next(run: Shown) -> str:
     short = run["short_id"]
+    letter = behind_letter(run)
+    if letter is not None:
+        return command_line("dead-letters", "retry", letter)
     if run["status"] in ("RUNNING", "PENDING"):
         return command_line("logs", "-f", short)
     if run["status"] == "FAILED" and not run["retried_by"]:

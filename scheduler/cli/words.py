@@ -87,6 +87,8 @@ def waits(run: Shown, now: datetime) -> str:
         return {"lock": "waits for its lock", "pause": "waits: paused"}.get(word or "", "ready")
     if waiting["kind"] == "lock":
         holder = waiting["holder_run"]
+        if waiting["holder_dead"]:
+            return f"waits until dead letter {holder[-8:]} is retried or discarded"
         kind, _, name = (waiting["lock"] or "").partition(":")
         if kind == "job":
             return f"waits for run {holder[-8:]}" if holder else "waits for its turn"

@@ -75,13 +75,15 @@ class Page:
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """Why a PENDING run does not run yet: `time` (until `until`), `pause`, `lock` (its name, and who holds
-    it: None while an older run is next), or `queue` with the number of runs before it."""
+    it: None while an older run is next; `holder_dead`: a dead letter, which keeps it until somebody retries or discards
+    it), or `queue` with the number of runs before it."""
 
     kind: str
     until: datetime | None = None
     lock: str | None = None
     holder_run: str | None = None
     holder_job: str | None = None
+    holder_dead: bool = False
     queue: str | None = None
     ahead: int = 0
 
@@ -215,6 +217,11 @@ class Queries(EventQueries, ScanQueries, Protocol):
     def dead_letters(self, job: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
         """FAILED runs with a payload that nobody has retried or discarded, newest first, with their
         payloads."""
+        ...
+
+    def held_up(self, runs: Collection[str] | None = None) -> dict[tuple[str, str], int]:
+        """How many runs wait behind dead letters that keep their lock (None: behind all), by (job, run) of the letter;
+        those behind which none waits are left out."""
         ...
 
     def gauges(self, now: datetime, jobs: Collection[str] | None = None) -> Gauges:

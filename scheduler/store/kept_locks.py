@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from scheduler.core.model import Run
 from scheduler.store import tables as t
@@ -34,6 +34,22 @@ def kept_by(session: Session, job: str) -> list[str]:
     dead = (t.DEAD_LETTER, t.runs.c.job == job, t.runs.c.rank.is_not(None))
     query = select(t.runs.c.id).join(t.locks, t.locks.c.key == t.runs.c.lock).where(*dead, t.locks.c.run == t.runs.c.id)
     return list(session.rows(query).scalars())
+
+
+def held_up(session: Session, runs: Collection[str] | None) -> dict[tuple[str, str], int]:
+    """How many runs wait behind these dead letters that keep their lock (None: behind all), by (job, run)."""
+    dead = select(t.runs.c.id, t.runs.c.job, t.runs.c.lock).where(t.DEAD_LETTER, t.runs.c.rank.is_not(None))
+    if runs is not None:
+        dead = dead.where(session.among(t.runs.c.id, runs))
+    letters = dead.subquery()
+    query = (
+        select(letters.c.job, letters.c.id, func.count())
+        .join(t.locks, t.locks.c.key == letters.c.lock)
+        .join(t.runs, t.runs.c.lock == letters.c.lock)
+        .where(t.locks.c.run == letters.c.id, t.IS_ORDERED)
+        .group_by(letters.c.job, letters.c.id)
+    )
+    return {(job, run): count for job, run, count in session.rows(query)}
 
 
 def dead_before(session: Session, runs: Sequence[Run], most: int) -> dict[str, list[str]]:

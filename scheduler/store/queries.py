@@ -27,6 +27,7 @@ from scheduler.core.scan_queries import Aside, ScanView
 from scheduler.store import event_views, history, rejects, scan_views
 from scheduler.store import tables as t
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
+from scheduler.store.kept_locks import held_up
 from scheduler.store.pauses import pauses_of
 from scheduler.store.rows import RUN, STATE, attempt_of, run_of, runs_of, skip_of, state_of, with_payloads
 from scheduler.store.scans import SqlScans
@@ -138,6 +139,7 @@ class SqlQueries:
                 t.runs.c.lock,
                 holder.c.id.label("holder_id"),
                 holder.c.job.label("holder_job"),
+                (holder.c.status == t.FAILED).label("holder_dead"),
             )
             .outerjoin(t.locks, t.locks.c.key == t.runs.c.lock)
             .outerjoin(holder, holder.c.id == t.locks.c.run)
@@ -152,9 +154,9 @@ class SqlQueries:
             case WaitsFor.PAUSE:
                 return Waiting("pause")
             case WaitsFor.LOCK:
-                return Waiting("lock", lock=row.lock, holder_run=row.holder_id, holder_job=row.holder_job)
+                return _behind(row)
         if row.holder_id is not None:
-            return Waiting("lock", lock=row.lock, holder_run=row.holder_id, holder_job=row.holder_job)
+            return _behind(row)
         first = or_(t.runs.c.priority > row.priority, (t.runs.c.priority == row.priority) & (t.runs.c.seq < row.seq))
         before = select(literal(1)).where(t.READY, t.runs.c.queue == row.queue, first).limit(AHEAD).subquery()
         ahead = self.session.rows(select(func.count()).select_from(before)).scalar_one()
@@ -212,6 +214,9 @@ class SqlQueries:
         """FAILED runs with a payload that nobody has retried or discarded, newest first, with their payloads."""
         return history.dead_letters(self.session, job, limit, cursor)
 
+    def held_up(self, runs: Collection[str] | None = None) -> dict[tuple[str, str], int]:
+        return held_up(self.session, runs)
+
     def gauges(self, now: datetime, jobs: Collection[str] | None = None) -> Gauges:
         return gauges(self.session, now, jobs)
 
@@ -219,3 +224,13 @@ class SqlQueries:
         """Present, enabled jobs that were due before that instant and are not planned, most overdue first."""
         where = (t.jobs.c.enabled, t.jobs.c.removed_at.is_(None), t.jobs.c.next_due_at < before)
         return list(self.session.rows(select(t.jobs.c.name).where(*where).order_by(t.jobs.c.next_due_at)).scalars())
+
+
+def _behind(row: Any) -> Waiting:
+    return Waiting(
+        "lock",
+        lock=row.lock,
+        holder_run=row.holder_id,
+        holder_job=row.holder_job,
+        holder_dead=bool(row.holder_dead),
+    )

@@ -37,12 +37,17 @@ def problems_of(
     nodes: Iterable[NodeView],
     dead_letters: Mapping[str, int],
     now: datetime,
+    held_up: Mapping[tuple[str, str], int],
 ) -> list[Shown]:
-    """One entry per thing that is wrong, jobs first: kind, job, since, what it is, what to type."""
+    """One entry per thing that is wrong, jobs first: kind, job, since, what it is, what to type. `held_up`: how many
+    runs wait behind dead letters, by (job, run)."""
     found = [one for view in views if (one := _job_problem(view, now)) is not None]
     by_job = {one["job"]: one for one in found}
     for job, count in sorted(dead_letters.items()):
         letters = "1 dead letter" if count == 1 else f"{count} dead letters"
+        behind = sum(waiting for (of, _), waiting in held_up.items() if of == job)
+        if behind:
+            letters += f", behind which {'1 run waits' if behind == 1 else f'{behind} runs wait'}"
         if job in by_job:
             by_job[job]["what"] += f"; {letters}"
             continue

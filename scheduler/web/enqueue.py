@@ -161,7 +161,7 @@ def accepted_json(one: Accepted) -> Shown:
 
 def _waiting(kind: str, **known: Any) -> Shown:
     empty = dict.fromkeys(("until", "lock", "holder_run", "holder_job", "queue"))
-    return {"kind": kind, **empty, "ahead": 0, **known}
+    return {"kind": kind, **empty, "holder_dead": False, "ahead": 0, **known}
 
 
 def _look_up(backend: Backend, answer: Accepted) -> Shown:

@@ -16,14 +16,15 @@ SHOWN = frozenset({
     "clock_offset_s", "concurrency", "consecutive_failures", "count", "created_at", "cursor", "dead_letters",
     "deadline_at", "discarded_at", "duration_exact", "duration_s", "elapsed_s", "enabled", "entries", "exit_code",
     "failures", "fence", "finished_at", "first", "from", "from_exact", "generation", "habits", "has_payload",
-    "held", "holder_job", "holder_run", "host", "id", "job", "jobs", "kind", "last", "last_failure_at", "last_skip",
-    "last_success_at", "lease_s", "leaving_from", "local", "lock", "log_url", "longest_s", "lost", "name", "next",
-    "next_run_at", "no_daemon", "node", "nodes", "not_before", "now", "number", "ok", "oldest_ready_at", "outcome",
-    "p50_s", "p95_s", "pause", "paused", "paused_source", "paused_sources", "pid", "priority", "problem",
-    "problems", "progress", "queue", "queues", "rate", "ready", "reason", "recent", "removed_at", "retried_by",
-    "retry_of", "run_id", "running", "runs", "schedule", "scheduled_for", "severity", "short_id", "signal", "since",
-    "slots", "source", "started_at", "state", "states", "status", "status_url", "tags", "team", "time", "timezone",
-    "tokens", "type", "until", "upcoming_pause", "utc", "version", "waiting", "waits_for", "zone",
+    "held", "holder_dead", "holder_job", "holder_run", "host", "id", "job", "jobs", "kind", "last",
+    "last_failure_at", "last_skip", "last_success_at", "lease_s", "leaving_from", "local", "lock", "log_url",
+    "longest_s", "lost", "name", "next", "next_run_at", "no_daemon", "node", "nodes", "not_before", "now", "number",
+    "ok", "oldest_ready_at", "outcome", "p50_s", "p95_s", "pause", "paused", "paused_source", "paused_sources",
+    "pid", "priority", "problem", "problems", "progress", "queue", "queues", "rate", "ready", "reason", "recent",
+    "removed_at", "retried_by", "retry_of", "run_id", "running", "runs", "schedule", "scheduled_for", "severity",
+    "short_id", "signal", "since", "slots", "source", "started_at", "state", "states", "status", "status_url",
+    "tags", "team", "time", "timezone", "tokens", "type", "until", "upcoming_pause", "utc", "version", "waiting",
+    "waits_for", "zone",
 })
 # fmt: on
 """Keys whose values may be seen by anybody; all others are null."""

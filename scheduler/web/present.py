@@ -166,6 +166,7 @@ def waiting_json(waiting: Waiting) -> Shown:
         "lock": waiting.lock,
         "holder_run": waiting.holder_run,
         "holder_job": waiting.holder_job,
+        "holder_dead": waiting.holder_dead,
         "queue": waiting.queue,
         "ahead": waiting.ahead,
     }

@@ -88,6 +88,7 @@ COMPONENTS: dict[str, Schema] = {
         lock=TEXT,
         holder_run=TEXT,
         holder_job=TEXT,
+        holder_dead=FLAG,
         queue=TEXT,
         ahead=COUNT,
     ),

@@ -73,7 +73,7 @@ def _facts(backend: Backend) -> Shown:
         views = queries.jobs(now)
         queues, nodes = queries.queues(), queries.nodes()
         letters, held = queries.gauges(now).dead_letters, queries.held()
-        problems = problems_of(views, queues, nodes, letters, now)
+        problems = problems_of(views, queues, nodes, letters, now, queries.held_up() if letters else {})
         problems += _scan_problems(backend, queries, now)
         add_last_lines(problems, queries)
         generations = queries.generations(1)
@@ -151,14 +151,18 @@ def queues(request: Request) -> Answer:
 
 
 def dead_letters(request: Request) -> Answer:
-    """Runs with a payload that gave up and that nobody has retried or discarded, newest first, with their payloads."""
+    """Runs with a payload that gave up and that nobody has retried or discarded, newest first, with their payloads.
+
+    `holds_up` is the number of runs that wait behind it, because its job says `on_dead: hold`."""
     job = JOB.read(request) or None
     limit = LIMIT.read(request)
     with backend_of(request).readable.queries() as queries:
         page = queries.dead_letters(job, limit=limit, cursor=CURSOR.read(request) or None)
+        behind = queries.held_up([entry.run.id for entry in page.entries if entry.run is not None])
     shown = page_json(page, {})
     for line, entry in zip(shown["entries"], page.entries, strict=True):
         line["payload"] = None if entry.run is None else entry.run.payload
+        line["holds_up"] = 0 if entry.run is None else behind.get((entry.run.job, entry.run.id), 0)
     return Answer(shown)
 
 

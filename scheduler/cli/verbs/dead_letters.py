@@ -63,18 +63,18 @@ def list_letters(surface: Surface, job: str | None, limit: int) -> int:
         Column("RUN"),
         Column("JOB", 10),
         Column(f"GAVE UP ({surface.zone})", spare=1),
-        Column("WHY", 16),
+        Column("WHY", 20),
         Column("PAYLOAD", 16, spare=2),
     ]
     times = column([one["finished_at"] for one in found], surface.zone, surface.now())
     rows = [
-        [one["short_id"], one["job"], time, reason_of(one), json.dumps(one["payload"], ensure_ascii=False)]
+        [one["short_id"], one["job"], time, _why(one), json.dumps(one["payload"], ensure_ascii=False)]
         for one, time in zip(found, times, strict=True)
     ]
     surface.table(columns, rows)
     if page["cursor"] is not None:
         surface.say(f"there are more; -n {min(limit * 5, MOST)} shows them")
-    first = found[0]["short_id"]
+    first = next((one for one in found if one["holds_up"]), found[0])["short_id"]
     surface.say(f"to let one go: {command_line('dead-letters', 'discard', first)}")
     surface.then(command_line("dead-letters", "retry", first))
     return 0
@@ -116,6 +116,12 @@ def discard(surface: Surface, runs: tuple[str, ...], job: str | None) -> int:
     surface.say(f"{counted(len(gone), 'dead letter')} discarded")
     surface.then(command_line("status"))
     return 0
+
+
+def _why(letter: Shown) -> str:
+    behind = letter["holds_up"]
+    waiting = f"; {counted(behind, 'run waits', 'runs wait')} behind it" if behind else ""
+    return reason_of(letter) + waiting
 
 
 def _chosen(surface: Surface, runs: tuple[str, ...], job: str | None) -> Shown:

@@ -9,7 +9,7 @@ import click
 
 from scheduler.cli.complete import complete_job
 from scheduler.cli.daemon import part
-from scheduler.cli.run_view import named_run, show_run
+from scheduler.cli.run_view import behind_letter, named_run, show_run
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line
@@ -85,6 +85,10 @@ def runs(
     show(surface, entries, with_job=len(job) != 1)
     if more:
         surface.say(f"there are more; -n {min(limit * 5, MOST)} shows them")
+    letters = {behind_letter(one) for one in entries if one["type"] == "run"}
+    for letter in sorted(filter(None, letters)):
+        ways = (command_line("dead-letters", what, letter) for what in ("retry", "discard"))
+        surface.say(f"dead letter {letter} holds up what waits for it until {' or '.join(ways)}")
     surface.then(_next(entries))
     return 0
 
