@@ -8,7 +8,8 @@
         compensator: ticket_desk
         with: {url: "https://desk.example.com", key: {env: TICKET_DESK_KEY}}
 
-schedulerd finds it with `--plugins /etc/schedulerd/compensators`. Beside it lies its test: the contract that every
+schedulerd and `schedctl check` find it with SCHEDULER_PLUGINS=/etc/schedulerd/compensators in their environment;
+schedulerd also with `--plugins /etc/schedulerd/compensators`. Beside it lies its test: the contract that every
 compensator has to hold.
 """
 

@@ -85,7 +85,13 @@ def describe(old: Configuration | None, new: Configuration) -> dict[str, tuple[s
         words[name] = (
             ("removed",) if other is None else (f"removed; {other} is its equal, but a new job with its own history",)
         )
-    words.update((f"queue {name}", tuple(str(change) for change in changes)) for name, changes in found.queues.items())
+    for name, changes in found.queues.items():
+        kept = tuple(str(change) for change in changes)
+        if name not in new.queues:
+            kept = ("removed",)
+        elif name not in old.queues:
+            kept = ("added", *(f"{change.key}: {change.new}" for change in changes))
+        words[f"queue {name}"] = kept
     for name, changes in found.sources.items():
         if name not in old.sources or name not in new.sources:
             words[f"source {name}"] = ("added" if name in new.sources else "removed",)

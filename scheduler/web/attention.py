@@ -69,9 +69,11 @@ def scan_problems(views: Iterable[ScanView], holes: Iterable[Hole], now: datetim
     found: list[Shown] = []
     for view in views:
         if view.last is not None and view.last.unlisted:
-            webhooks = "1 webhook" if view.last.unlisted == 1 else f"{view.last.unlisted} webhooks"
+            one = view.last.unlisted == 1
+            webhooks = "1 webhook" if one else f"{view.last.unlisted} webhooks"
             what = (
-                f"{webhooks} of {view.last.source} came and are not in its list: it is broken, or somebody else signs"
+                f"{webhooks} of {view.last.source} came and {'is' if one else 'are'} not in its list: "
+                "it is broken, or somebody else signs"
             )
             found.append(_problem("unlisted", view.job, view.last.ended_at, what, f"schedctl scans {view.job}"))
     for hole in holes:

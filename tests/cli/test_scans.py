@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.cli.surface import Surface
+from scheduler.cli.verbs.scan import FOREIGN
 from scheduler.core.compensator import Coverage, ListingFailed
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
@@ -70,10 +72,19 @@ def test_a_scan_says_what_it_came_to(screen: Screen, provider: Provider) -> None
     assert "listed       1 = 0 known + 1 found + 0 too young + 0 unreadable" in lines
     assert "asked        1 page, 1 call, 0 throttled" in lines
     assert "✓ complete" in screen.err
+    assert FOREIGN in screen.err
     assert screen.next == "schedctl events --missed"
     assert len(screen.rig.runs("ticket")) == 1
     lines = scanned(screen)
     assert "listed       1 = 1 known + 0 found + 0 too young + 0 unreadable" in lines
+    assert FOREIGN in screen.err
+    assert "ahead" not in lines[0]
+    item = provider.happens("sent", 6 * MINUTE)
+    told(screen.rig, event("sent", occurred_at=item.occurred_at))
+    provider.skew = 10 * MINUTE
+    line = scanned(screen)[0]
+    assert FOREIGN not in screen.err
+    assert re.search(r" \(in \dm\); the provider's clock is at least 4m\d+s ahead$", line)
 
 
 def test_a_dry_run_that_cannot_look_says_why(
@@ -226,7 +237,7 @@ def test_status_tells_of_webhooks_that_the_list_lacks(screen: Screen, provider: 
     at = screen.rig.clock.now() - 20 * MINUTE
     told(screen.rig, event("forged", occurred_at=at))
     lines = scanned(screen)
-    assert "unlisted     1 came by webhook and are not in the list: forged" in lines
+    assert "unlisted     1 came by webhook and is not in the list: forged" in lines
     text = "\n".join(screen("status"))
-    assert "1 webhook of payments came and are not in its list" in text
+    assert "1 webhook of payments came and is not in its list" in text
     assert screen.code == 1

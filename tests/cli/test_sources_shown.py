@@ -60,3 +60,21 @@ def test_diff_and_show_of_files(screen: Screen, tmp_path: Path) -> None:
     assert screen.code == 1
     assert screen("show", "--file", str(new), "nothing") == []
     assert (screen.code, "it has refund, ledger, stripe" in screen.err) == (4, True)
+
+
+def test_what_is_new_or_gone_is_marked_so(screen: Screen, tmp_path: Path) -> None:
+    here, other = tmp_path / "here.yaml", tmp_path / "other.yaml"
+    here.write_text("queues: {old: {concurrency: 1}}\nsources: {a: {preset: stripe, secrets: {env: S}}}\njobs: {}\n")
+    other.write_text("queues: {new: {concurrency: 2}}\nsources: {b: {preset: stripe, secrets: {env: S}}}\njobs: {}\n")
+    assert screen("diff", str(here), str(other)) == [
+        "+ queue new",
+        "    added",
+        "    burst: 1",
+        "    concurrency: 2",
+        "- queue old",
+        "    removed",
+        "- source a",
+        "    removed",
+        "+ source b",
+        "    added",
+    ]

@@ -47,8 +47,10 @@ def reload(surface: Surface, drop_pending: bool, if_hash: str | None) -> int:
 
 
 def changes(surface: Surface, done: Shown) -> None:
-    """One line per job that is new, other or gone, and what differs."""
+    """One line per job, source and queue that is new, other or gone, and what differs."""
     marks = {**dict.fromkeys(done["added"], "+"), **dict.fromkeys(done["removed"], "-")}
+    words = {"added": "+", "removed": "-"}
+    marks |= {name: words[lines[0]] for name, lines in done["changes"].items() if lines and lines[0] in words}
     names = [*done["added"], *done["changed"], *done["removed"]]
     names += [name for name in done["changes"] if name not in names]
     for name in names:

@@ -11,13 +11,16 @@ from scheduler.cli.daemon import part
 from scheduler.cli.follow import wait
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line, counted
-from scheduler.cli.times import ago
+from scheduler.cli.times import ago, took
 from scheduler.cli.verb import verb
 from scheduler.cli.verbs.scans import rate, tell_holes
 from scheduler.cli.words import waits
 from scheduler.core.errors import Refused
+from scheduler.core.stamp import from_text
 
 Shown = dict[str, Any]
+
+FOREIGN = "no listed event has come by webhook: either none arrives here, or this is somebody else's list"
 
 
 @verb("schedctl scan payments-scan", "schedctl scan payments-scan --dry-run")
@@ -88,7 +91,9 @@ class _Told:
 def _tell(surface: Surface, report: Shown) -> None:
     window = report["window"]
     would = "would be found" if report["dry_run"] else "found"
-    surface.out(f"window       {surface.when(window['start'])} to {surface.when(window['end'])}")
+    ahead = (from_text(window["end"]) - surface.now()).total_seconds()
+    clock = "" if ahead <= 0 else f"; the provider's clock is at least {took(ahead)} ahead"
+    surface.out(f"window       {surface.when(window['start'])} to {surface.when(window['end'])}{clock}")
     parts = (
         f"{report['known']} known",
         f"{report['injected']} {would}",
@@ -102,12 +107,15 @@ def _tell(surface: Surface, report: Shown) -> None:
         surface.out(f"miss rate    {rate(report)}")
     if report["unlisted"]:
         ids = ", ".join(report["unlisted_ids"][:5])
-        surface.out(f"unlisted     {report['unlisted']} came by webhook and are not in the list: {ids}".rstrip(": "))
+        are = "is" if report["unlisted"] == 1 else "are"
+        surface.out(f"unlisted     {report['unlisted']} came by webhook and {are} not in the list: {ids}".rstrip(": "))
     mark = "✓ complete" if report["complete"] else f"✗ not complete: {report['why']}"
     if report["undecodable"]:
         items = counted(report["undecodable"], "item")
         mark += f", but {items} of the list could not be read" if report["complete"] else f"; {items} could not be read"
     surface.say(surface.style("COMPLETED" if report["complete"] else "FAILED", mark))
+    if report["known"] == report["late"] and report["known"] + report["injected"]:
+        surface.say(FOREIGN)
 
 
 def _next(job: str, run: str, report: Shown | None, *, dry_run: bool) -> str:
