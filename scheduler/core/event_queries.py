@@ -60,11 +60,12 @@ class EventDetail:
 @dataclass(frozen=True, slots=True)
 class Rejects:
     """Refused requests that were not accepted since, newest first, out of so many that are `kept`. `dropped`: how many
-    older ones are not, because there were too many."""
+    are not any more because there were too many; the newest of them came before `dropped_before`."""
 
     rejects: tuple[Reject, ...]
     kept: int
-    dropped: int
+    dropped: int = 0
+    dropped_before: datetime | None = None
 
 
 class EventQueries(Protocol):

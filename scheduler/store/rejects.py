@@ -57,5 +57,5 @@ def newest(session: Session, source: str, limit: int) -> Rejects:
     rows = session.rows(select(t.rejects).where(of, _WAITS).order_by(_R.seq.desc()).limit(limit))
     found = tuple(reject_of(row) for row in rows)
     kept = session.rows(select(func.count()).select_from(t.rejects).where(of, _WAITS)).scalar_one()
-    dropped = session.rows(select(func.coalesce(func.sum(_R.dropped), 0)).where(of)).scalar_one()
-    return Rejects(found, kept, int(dropped))
+    lost = session.rows(select(func.sum(_R.dropped), func.max(_R.at)).where(of, _R.dropped > 0)).one()
+    return Rejects(found, kept, int(lost[0] or 0), lost[1])

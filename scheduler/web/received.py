@@ -103,7 +103,8 @@ async def replay(request: Request) -> Answer:
 def rejects(request: Request) -> Answer:
     """Requests that were refused and not accepted since, newest first.
 
-    `kept` are all there are. Of each source and reason a bounded number is kept; `dropped` older ones are not any more.
+    `kept` are all there are. Of each source and reason a bounded number is kept; `dropped` of those that came before
+    `dropped_before` are not any more.
     """
     backend = backend_of(request)
     source, limit = SOURCE.read(request), LIMIT.read(request)
@@ -113,7 +114,8 @@ def rejects(request: Request) -> Answer:
     if not found.kept:
         _must_exist(backend, source)
     shown = [reject_json(one) for one in found.rejects]
-    return Answer({"rejects": shown, "kept": found.kept, "dropped": found.dropped})
+    dropped = {"dropped": found.dropped, "dropped_before": when(found.dropped_before)}
+    return Answer({"rejects": shown, "kept": found.kept, **dropped})
 
 
 async def reverify(request: Request) -> Answer:
@@ -217,7 +219,7 @@ operations = [
         "/v1/rejects",
         rejects,
         Access.READ,
-        record(rejects=many(ref("Reject")), kept=COUNT, dropped=COUNT),
+        record(rejects=many(ref("Reject")), kept=COUNT, dropped=COUNT, dropped_before=INSTANT),
         query=(SOURCE, LIMIT),
     ),
     Operation(

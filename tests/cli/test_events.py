@@ -9,7 +9,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.cli.verbs import events as verb
+from scheduler.cli import refused as refused_screen
 from scheduler.engine import refused
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
@@ -46,7 +46,7 @@ def served(store: SqlStore, shop: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verb, "AGAIN", 2)
+    monkeypatch.setattr(refused_screen, "AGAIN", 2)
 
 
 def post(served: Served, event_id: str, **more: str) -> int:
@@ -155,11 +155,11 @@ def test_older_refused_requests_that_were_dropped_are_told_of(
         for number in range(3):
             post(served, f"e{number}")
     assert len(screen("events", "--rejected")) == 2
-    assert "2 older ones were dropped" in screen.err
+    assert "too many came: 2 requests from before " in screen.err
     shop.write_text(SECRET)
     assert screen("events", "shop", "--reverify") == ["e2: taken, 2 runs"]
     screen("events", "--rejected")
-    assert "2 older ones were dropped" in screen.err
+    assert "too many came: 2 requests from before " in screen.err
 
 
 def test_a_source_that_there_is_not_is_no_empty_list(screen: Screen) -> None:
@@ -234,7 +234,38 @@ def test_a_source_that_is_paused_is_seen_wherever_one_looks(paused: Served, caps
     assert "held: its source is paused" in screen("events", "--unhandled")[1]
 
 
+def test_what_is_taken_while_its_source_is_paused_is_held(
+    paused: Served, capsys: pytest.CaptureFixture[str], shop: Path
+) -> None:
+    screen = Screen(paused, capsys)
+    shop.write_text("mistyped")
+    with capture_logs():
+        assert post(paused, "e1") == 401
+    shop.write_text(SECRET)
+    assert screen("events", "shop", "--reverify") == ["e1: taken, held: its source is paused"]
+
+
 def test_an_event_that_concerns_no_job_is_not_said_to_be_held(screen: Screen) -> None:
     screen("send-test", "github")
     assert "it concerns no job" in screen.err
     assert screen.json("status")["paused_sources"] == []
+
+
+def test_a_reload_that_would_lose_what_is_held_says_so_and_what_to_do(
+    paused: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = Screen(paused, capsys)
+    screen("send-test", "shop")
+    whole = paused.rig.text
+    paused.rig.text = whole.replace("  mail:", "  letter:")
+    assert "    waiting: 1 held event (of a paused source; would become dead letters)" in screen("diff")
+    assert "events are held while their source is `paused`: end that first" in screen.err
+    assert "dropping them (1 dead letter) needs --drop-pending" in screen.err
+    assert screen.next == "schedctl events --unhandled"
+    screen("reload")
+    assert (screen.code, "mail (1 held event)" in screen.err) == (5, True)
+    screen("reload", "--drop-pending")
+    assert screen.code == 0
+    paused.rig.text = whole
+    screen("reload")
+    assert len(screen("dead-letters", "retry", "--job", "mail")) == 1

@@ -264,6 +264,7 @@ def test_the_newest_refused_requests_are_kept(store: SqlStore) -> None:
     with store.queries() as queries:
         found = queries.rejects(SOURCE, 2)
     assert (found.rejects, found.kept, found.dropped) == (tuple(kept[:0:-1]), 3, 3)
+    assert found.dropped_before == kept[0].at
     with store.begin() as tx:
         tx.events.accept([kept[1].seq], T0)
     with store.read() as tx:

@@ -136,7 +136,7 @@ def test_refused_requests_are_taken_after_all(acting: Client, faces: Faces, shop
     assert post(acting, "e1") == 401
     assert post(acting, "e2", secret="forged") == 401
     answer = acting.get("/v1/rejects?source=shop").json()
-    assert (answer["kept"], answer["dropped"]) == (2, 0)
+    assert (answer["kept"], answer["dropped"], answer["dropped_before"]) == (2, 0, None)
     found = answer["rejects"]
     assert [(one["reason"], one["size"]) for one in found] == [("signature_mismatch", len(body_of("e1")))] * 2
     assert f"no secret ({shop})" in found[0]["why"]

@@ -10,10 +10,11 @@ import click
 
 from scheduler.cli.complete import complete_source
 from scheduler.cli.daemon import part
+from scheduler.cli.refused import show_refused, verify_again
 from scheduler.cli.sheet import line
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
-from scheduler.cli.text import command_line, counted, plain
+from scheduler.cli.text import command_line, plain
 from scheduler.cli.times import column, typed_past
 from scheduler.cli.verb import verb
 from scheduler.core.errors import InvalidInput, NotFound
@@ -22,8 +23,6 @@ from scheduler.core.stamp import to_text
 Shown = dict[str, Any]
 
 MOST = 1_000
-AGAIN = 100
-"""Refused requests that are verified in one step."""
 
 
 @verb(
@@ -76,10 +75,10 @@ def events(
     if event is not None and source is not None:
         return _show(surface, surface.daemon.get(f"/v1/events/{part(source)}/{part(event)}"))
     if reverify:
-        return _reverify(surface, source, limit)
+        return verify_again(surface, source, limit)
     limit = limit or 20
     if rejected:
-        return _rejected(surface, source, limit)
+        return show_refused(surface, source, limit, MOST)
     query = {
         "source": source,
         "type": types,
@@ -196,79 +195,6 @@ def _body(event: Shown) -> str:
         return json.dumps(json.loads(event["body"]), ensure_ascii=False, indent=2)
     except ValueError:
         return plain(event["body"])
-
-
-def _rejected(surface: Surface, source: str | None, limit: int) -> int:
-    answer = surface.daemon.get("/v1/rejects", {"source": source, "limit": limit})
-    found = answer["rejects"]
-    if surface.structured(found, [str(one["number"]) for one in found]):
-        return 0
-    if not found:
-        surface.say("no refused request is kept" + (f" of {source}" if source else ""))
-        _dropped(surface, answer["dropped"])
-        surface.then(command_line("events", *filter(None, [source])))
-        return 0
-    columns = [
-        Column("SOURCE", 8),
-        Column(f"AT ({surface.zone})"),
-        Column("REASON", 12),
-        Column("BYTES", spare=2),
-        Column("WHY", 30, spare=1),
-    ]
-    times = column([one["at"] for one in found], surface.zone, surface.now())
-    rows = [
-        [one["source"], time, one["reason"], str(one["size"]), one["why"]]
-        for one, time in zip(found, times, strict=True)
-    ]
-    surface.table(columns, rows)
-    if answer["kept"] > len(found):
-        more = f"; -n {min(limit * 5, MOST)} shows more" if limit < MOST else ""
-        surface.say(f"these are the newest of {answer['kept']} that are kept{more}")
-    _dropped(surface, answer["dropped"])
-    surface.say("when what was wrong is put right, they can be verified again, and taken")
-    surface.then(command_line("events", found[0]["source"], "--reverify"))
-    return 0
-
-
-def _dropped(surface: Surface, count: int) -> None:
-    if count:
-        were = "was" if count == 1 else "were"
-        surface.say(f"{counted(count, 'older one')} {were} dropped: so many of a source and a reason are not kept")
-
-
-def _reverify(surface: Surface, source: str | None, limit: int | None) -> int:
-    if source is None:
-        raise click.UsageError("--reverify needs a SOURCE: schedctl events SOURCE --reverify")
-    waiting: int = surface.daemon.get("/v1/rejects", {"source": source, "limit": 1})["kept"]
-    waiting = min(waiting, limit or waiting)
-    done: Shown = {"source": source, "stored": [], "refused": []}
-    after: int | None = 0
-    judged = 0
-    # Not for as long as strangers send more: what was kept when this began.
-    while after is not None and judged < waiting:
-        step = {"limit": min(AGAIN, waiting - judged), "after": after}
-        some = surface.daemon.post(f"/v1/sources/{part(source)}/reverify", step)
-        done["stored"] += some["stored"]
-        done["refused"] += some["refused"]
-        judged, after = len(done["stored"]) + len(done["refused"]), some["after"]
-        if surface.format == "table":
-            for one in some["stored"]:
-                made = counted(len(one["runs"]), "run")
-                fate = "it was there already" if one["duplicate"] else f"taken, {made}"
-                surface.out(f"{plain(one['event'])}: {fate}")
-            if after is not None:
-                surface.say(f"{judged} of {waiting} looked at")
-    code = 1 if done["refused"] else 0
-    if surface.structured(done, [f"{source}/{one['event']}" for one in done["stored"]]):
-        return code
-    reasons: dict[str, int] = {}
-    for one in done["refused"]:
-        reasons[one["why"]] = reasons.get(one["why"], 0) + 1
-    for why, count in reasons.items():
-        surface.say(f"{counted(count, 'request')} still refused: {plain(why)}")
-    surface.say(f"{counted(len(done['stored']), 'request')} taken")
-    surface.then(command_line("events", source, *(["--rejected"] if done["refused"] else [])))
-    return code
 
 
 def _typed(surface: Surface, text: str | None) -> str | None:
