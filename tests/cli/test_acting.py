@@ -226,7 +226,10 @@ def test_removing_a_job_with_waiting_payloads_needs_a_word(served: Served, capsy
     assert served.schedctl("diff") == 1
     out, err = capsys.readouterr()
     assert "1 run with a payload (would become dead letters)" in out
-    assert err.splitlines()[-1].endswith(" --drop-pending")
+    *_, drop, last = err.splitlines()
+    assert drop.startswith("dropping them (1 dead letter) needs --drop-pending: schedctl reload --if-hash ")
+    assert last == "next: schedctl runs ticket --status pending"
+    assert served.schedctl(*last.split()[2:]) == 0
     assert served.schedctl("reload") == 5
     assert served.schedctl("reload", "--drop-pending") == 0
     capsys.readouterr()
@@ -241,7 +244,9 @@ def test_removing_a_job_that_somebody_wants_needs_a_word(served: Served, capsys:
     assert served.schedctl("diff") == 1
     out, err = capsys.readouterr()
     assert "waiting: 1 other run (started by hand or by a program; would be canceled)" in out
-    assert err.splitlines()[-1].endswith(" --drop-pending")
+    assert "a reload is refused while these wait: let them finish first" in err
+    assert "dropping them (1 canceled)" in err
+    assert err.splitlines()[-1] == "next: schedctl runs ticket --status pending"
     assert served.schedctl("reload") == 5
     assert "ticket (1 other run)" in capsys.readouterr().err
     assert served.schedctl("reload", "--drop-pending") == 0

@@ -257,7 +257,7 @@ def test_a_reload_that_would_lose_what_is_held_says_so_and_what_to_do(
     screen = Screen(paused, capsys)
     screen("send-test", "shop")
     whole = paused.rig.text
-    paused.rig.text = whole.replace("  mail:", "  letter:")
+    paused.rig.text = whole.replace("  mail: {on_event: {source: shop}, command: [x]}\n", "")
     assert "    waiting: 1 held event (of a paused source; would become dead letters)" in screen("diff")
     assert "events are held while their source is `paused`: end that first" in screen.err
     assert "dropping them (1 dead letter) needs --drop-pending" in screen.err

@@ -98,6 +98,8 @@ SHOWN: dict[str, Callable[[Queries], object]] = {
     "failed runs": lambda q: q.history(RunFilter(statuses=(Status.FAILED,))),
     "pending runs": lambda q: q.history(RunFilter(statuses=(Status.PENDING,))),
     "dead letters": lambda q: q.dead_letters(),
+    "behind dead letters": lambda q: q.held_up(),
+    "behind some dead letters": lambda q: q.held_up(["id1"]),
     "jobs": lambda q: q.jobs(T0),
     "a run": lambda q: q.run("id1"),
 }

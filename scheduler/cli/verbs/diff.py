@@ -45,12 +45,26 @@ def diff(surface: Surface, files: tuple[str, ...]) -> int:
         surface.say(f"warning: {warning}")
     surface.say(totals(done) if differs else f"no difference ({counted(done['unchanged'], 'job')})")
     if differs and len(files) < 2:
-        pending = any(any(left.values()) for left in done["pending"].values())
-        drop = ["--drop-pending"] if pending else []
-        surface.then(command_line("reload", "--if-hash", done["hash"][:12], *drop))
+        reload = command_line("reload", "--if-hash", done["hash"][:12])
+        surface.then(_waiting_first(surface, done["pending"], reload) if done["pending"] else reload)
     elif len(files) < 2:
         surface.then(command_line("list"))
     return 1 if differs else 0
+
+
+def _waiting_first(surface: Surface, pending: dict[str, dict[str, int]], reload: str) -> str:
+    """What to look at before a reload that is refused as things stand; dropping what waits is told, never offered."""
+    sums = {kind: sum(left[kind] for left in pending.values()) for kind in next(iter(pending.values()))}
+    letters = sums["payload_runs"] + sums["held_events"]
+    canceled = sums["occurrences"] + sums["other_runs"]
+    parts = [f"{counted(letters, 'dead letter')}"] if letters else []
+    parts += [f"{canceled} canceled"] if canceled else []
+    surface.say("a reload is refused while these wait: let them finish first")
+    if sums["held_events"]:
+        surface.say("events are held while their source is `paused`: end that first")
+    surface.say(f"dropping them ({', '.join(parts)}) needs --drop-pending: {reload} --drop-pending")
+    waiting = [name for name, left in pending.items() if any(left[kind] for kind in left if kind != "held_events")]
+    return command_line("runs", waiting[0], "--status", "pending") if waiting else command_line("events", "--unhandled")
 
 
 def _by_daemon(surface: Surface) -> Shown:
