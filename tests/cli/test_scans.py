@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from scheduler.cli.surface import Surface
-from scheduler.cli.verbs.scan import FOREIGN
+from scheduler.cli.verbs.scan import FOREIGN, Told
 from scheduler.core.compensator import Coverage, ListingFailed
 from scheduler.store.store import SqlStore
 from tests.cli.screen import Screen
@@ -129,6 +129,13 @@ def test_a_scan_that_is_tried_again_says_why_and_when(
     assert (screen.code, "✓ complete" in screen.err) == (0, True)
 
 
+def test_a_long_attempt_is_told_once(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
+    tell = Told(Surface({"TERM": "dumb"}))
+    for _ in range(20):
+        tell({"status": "RUNNING", "attempt": 1})
+    assert capsys.readouterr().err == "the provider is being asked; Ctrl-C leaves it running\n"
+
+
 def test_a_refused_scan_says_what_to_do_with_scan(screen: Screen, provider: Provider) -> None:
     run, _ = screen.rig.desk.run_now("payments-scan", author="ana")
     screen("scan", "payments-scan")
@@ -214,7 +221,7 @@ def test_what_nobody_could_read_is_shown(screen: Screen, provider: Provider) -> 
     assert len(told_of) == 10
     assert all(': no id: {"odd": " ' in line for line in told_of)
     assert all(len(line) < 250 and line.endswith("x…") for line in told_of)
-    assert "… and 1 older; all: schedctl scans payments-scan -o json" in screen.err
+    assert "… and older ones; all that are kept: schedctl scans payments-scan --limit 100 -o json" in screen.err
     asides = screen.json("scans", "payments-scan")["asides"]
     assert {(one["job"], one["why"], len(one["begins"])) for one in asides} == {("payments-scan", "no id", 2000)}
     assert min(one["length"] for one in asides) > 3000

@@ -20,6 +20,8 @@ from scheduler.core.stamp import from_text
 
 Shown = dict[str, Any]
 
+LONG = 5
+"""After about so many seconds in which nothing else is to be said, somebody who waits hears that it goes on."""
 FOREIGN = "no listed event has come by webhook: either none arrives here, or this is somebody else's list"
 
 
@@ -41,7 +43,7 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
     if made.get("holdup"):
         surface.say(f"nobody will start it for the time being: {made['holdup']}")
     try:
-        seen = wait(surface, run, told=_Told(surface))
+        seen = wait(surface, run, told=Told(surface))
     except KeyboardInterrupt:
         surface.say(f"\nthe scan goes on; to end it: {command_line('cancel', run[-8:])}")
         raise
@@ -62,18 +64,23 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
     return code
 
 
-class _Told:
+class Told:
     """Says once what a scan waits for, and once per attempt why it did not come to its end."""
 
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
         self._said: object = None
         self._looked: object = None
+        self._running = 0
 
     def __call__(self, seen: Shown) -> None:
         """Most waiting is over at the next look and not worth a line."""
         if seen["status"] != "PENDING":
+            self._running += 1
+            if self._running == LONG:
+                self._surface.say("the provider is being asked; Ctrl-C leaves it running")
             return
+        self._running = 0
         state = seen["attempt"], seen["waits_for"]
         again, self._looked = state == self._looked, state
         if state != self._said and (again or seen["attempt"]):

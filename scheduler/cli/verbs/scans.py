@@ -26,7 +26,9 @@ BEGINS = 160
 
 @verb("schedctl scans", "schedctl scans payments-scan", "schedctl scans -o json", watched=True)
 @click.argument("job", required=False, shell_complete=complete_job)
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Reports of JOB.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Reports of JOB, and unreadable items."
+)
 def scans(surface: Surface, job: str | None, limit: int) -> int:
     """Shows where scans stand: up to when everything is settled, what the last one found, what cannot be proven.
 
@@ -137,7 +139,8 @@ def _tell_asides(surface: Surface, asides: list[Shown]) -> None:
         text, more = aside["begins"][:BEGINS], aside["length"] > BEGINS
         surface.say(f"unreadable item {when}: {aside['why']}: {' '.join(text.split())}{'…' if more else ''}")
     if len(asides) > ASIDES:
-        surface.say(f"… and {len(asides) - ASIDES} older; all: {command_line('scans', asides[0]['job'], '-o', 'json')}")
+        command = command_line("scans", asides[0]["job"], "--limit", "100", "-o", "json")
+        surface.say(f"… and older ones; all that are kept: {command}")
 
 
 def tell_holes(surface: Surface, holes: list[Shown]) -> None:
