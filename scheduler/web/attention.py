@@ -45,14 +45,16 @@ def problems_of(
     by_job = {one["job"]: one for one in found}
     for job, count in sorted(dead_letters.items()):
         letters = "1 dead letter" if count == 1 else f"{count} dead letters"
+        look = f"schedctl dead-letters list --job {job}"
         behind = sum(waiting for (of, _), waiting in held_up.items() if of == job)
         if behind:
-            letters += f", behind which {'1 run waits' if behind == 1 else f'{behind} runs wait'}"
+            waiting = "1 run waits" if behind == 1 else f"{behind} runs wait"
+            letters += f", behind which {waiting} until somebody retries or discards {'it' if count == 1 else 'them'}"
         if job in by_job:
-            by_job[job]["what"] += f"; {letters}"
+            by_job[job]["what"] += f"; {letters}" + (f" ({look})" if behind else "")
             continue
         what = f"{letters}: runs with a payload that gave up"
-        found.append(_problem("dead_letters", job, None, what, f"schedctl dead-letters list --job {job}"))
+        found.append(_problem("dead_letters", job, None, what, look))
     for queue in queues:
         if queue.oldest is not None and now - queue.oldest > STUCK:
             what = f"queue {queue.queue.name}: {queue.ready} ready, none of them started for long"

@@ -59,7 +59,9 @@ def test_the_letter_says_how_many_wait_for_it(screen: Screen, letter: str) -> No
 
 
 def test_status_says_so_until_it_is_let_go(screen: Screen, letter: str) -> None:
-    assert "2 dead letters, behind which 2 runs wait" in "\n".join(screen("status"))
+    text = "\n".join(screen("status"))
+    assert "2 dead letters, behind which 2 runs wait until somebody retries or discards them" in text
+    assert "dead-letters list --job ticket" in text
     screen("dead-letters", "discard", letter)
     text = "\n".join(screen("status"))
     assert "1 dead letter" in text
