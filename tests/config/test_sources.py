@@ -247,6 +247,10 @@ ALL_AT_ONCE = [
     (f"{{signature: {{scheme: hmac, hedaer: X}}, {SECRET}}}", ["unknown key `hedaer`", "where the event's id lies"]),
     ("{preset: stripe, signature: {secrets: []}, url: x}", ["secrets is empty", "`x` is not a URL"]),
     ("{signature: {scheme: none}, trust: me, event: {id: id}}", ["`me` is not one of"]),
+    (f"{{preset: twilio, {SECRET}, url: x}}", ["`x` is not a URL"]),
+    (f"{{preset: [stripe], {SECRET}}}", ["a list is not a text"]),
+    ("{preset: stripe, secrets: []}", ["secrets is empty"]),
+    (f"{{signature: {{scheme: hmac, header: X}}, event: [id], {SECRET}}}", ["a list is not a mapping"]),
 ]
 
 
