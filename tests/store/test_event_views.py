@@ -126,14 +126,16 @@ def test_refused_requests_are_shown_until_they_are_accepted(store: SqlStore) -> 
         return Reject(0, source, at, Refusal.SIGNATURE_MISMATCH, "no", (("a", "b"),), b"\x00\xff", "q=1")
 
     with store.begin() as tx:
-        for number, source in enumerate(("shop", "bank", "shop")):
-            tx.events.reject(reject(source, number), 10)
+        tx.events.reject(
+            [reject(source, number) for number, source in enumerate(("shop", "bank", "shop"))], 10, 1 << 20
+        )
     with store.queries() as queries:
-        found = queries.rejects()
+        found = queries.rejects().rejects
         assert [one.at.second for one in found] == [2, 1, 0]
         assert (found[0].body, found[0].headers, found[0].query) == (b"\x00\xff", (("a", "b"),), "q=1")
-        assert [one.at.second for one in queries.rejects("shop", 1)] == [2]
+        newest = queries.rejects("shop", 1)
+        assert ([one.at.second for one in newest.rejects], newest.kept, newest.dropped) == ([2], 2, 0)
     with store.begin() as tx:
         tx.events.accept([found[0].seq], T0)
     with store.queries() as queries:
-        assert [one.at.second for one in queries.rejects("shop")] == [0]
+        assert [one.at.second for one in queries.rejects("shop").rejects] == [0]
