@@ -107,7 +107,7 @@ def _refuse_names(fd: int, file: Path) -> None:
         raise StartError(
             f"the database file {file} has {links} names, which `{find}` shows: what SQLite writes by one of them"
             " is not seen, and may be undone, by the other",
-            hint="leave it the name by which it was used last; to copy it: schedctl db backup",
+            hint="leave it the name by which it was used last; to copy it: schedctl db backup FILE",
         )
 
 
