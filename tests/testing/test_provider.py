@@ -177,7 +177,9 @@ def _follow(provider: Provider, link: str) -> dict[str, Any]:
 
 def test_as_a_program(server: Server) -> None:
     command = [sys.executable, "-m", "scheduler.testing.provider", "--webhook", f"{server.url}/hook", "--rate", "100"]
+    former = signal.signal(signal.SIGINT, signal.SIG_DFL)  # Shells have background jobs ignore it.
     program = subprocess.Popen([*command, "--for", "500ms", "--drop", "0"], stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, former)
     assert program.stdout is not None
     try:
         begun, told = program.stdout.readline(), program.stdout.readline()
