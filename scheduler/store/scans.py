@@ -54,10 +54,6 @@ class SqlScans:
         changed = {name: statement.excluded[name] for name in row if name != "job"}
         self.session.write(statement.on_conflict_do_update(index_elements=["job"], set_=changed), row)
 
-    def forget(self, job: str) -> None:
-        """A scan job that was removed: its state goes, its reports and holes stay."""
-        self.session.write(delete(t.scan_states).where(t.scan_states.c.job == job))
-
     def report(self, report: ScanReport) -> None:
         """Keeps it, of its job's reports the newest `REPORTS`, and its holes; a hole that overlaps or touches the last
         one of the same job and reason extends that."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import unittest
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,16 +36,16 @@ _SECOND = timedelta(seconds=1)
 _MOST_PAGES = 10_000
 
 
-class World:
+class World(ABC):
     """A provider, real or not, with what it did, and a compensator that lists it."""
 
+    @abstractmethod
     def compensator(self) -> Compensator:
         """A fresh one each time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def events(self) -> Mapping[str, datetime]:
         """The truth: the id of each event, as its webhook carries it, and its time by the provider's clock."""
-        raise NotImplementedError
 
     def secrets(self) -> Iterable[str]:
         """Values that no text may show."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
 
 from scheduler.engine.line import Line
+from tests.until import until
 
 PATIENCE = 20.0
 
@@ -40,13 +40,12 @@ def start(line: Line[int], kind: str, work: Callable[[], int], results: dict[str
 
 def arrived(line: Line[int], count: int) -> None:
     """Waits until so many requests have come."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+
+    def have_come() -> bool:
         with line._guard:
-            if line._asked >= count:
-                return
-        time.sleep(0)
-    raise AssertionError("the requests did not arrive")
+            return line._asked >= count
+
+    until(have_come, PATIENCE)
 
 
 def test_those_that_wait_are_served_together() -> None:

@@ -1,42 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any
-
 import pytest
-import structlog
 
 from scheduler.store.store import SqlStore
-from tests.databases import Place
+from tests.engine.conftest import logs, postgres, sqlite, store
 from tests.scans.provider import ScanRig
 
-
-@pytest.fixture(autouse=True)
-def logs() -> Iterator[list[MutableMapping[str, Any]]]:
-    """What was logged."""
-    with structlog.testing.capture_logs() as entries:
-        yield entries
-
-
-@pytest.fixture
-def store(place: Place) -> Iterator[SqlStore]:
-    """Of each kind in turn."""
-    with place.opened_hastily() as store:
-        yield store
-
-
-@pytest.fixture
-def sqlite(sqlite_place: Place) -> Iterator[SqlStore]:
-    with sqlite_place.opened_hastily() as store:
-        yield store
+__all__ = ["logs", "postgres", "sqlite", "store"]
 
 
 @pytest.fixture
 def rig(store: SqlStore) -> ScanRig:
     return ScanRig(store)
-
-
-@pytest.fixture
-def postgres(postgres_place: Place) -> Iterator[SqlStore]:
-    with postgres_place.opened_hastily() as store:
-        yield store

@@ -47,8 +47,6 @@ def test_where_a_scan_stands(store: SqlStore) -> None:
     save(store, ended)
     with store.begin() as tx:
         assert tx.scans.states() == [fresh, ended]
-        tx.scans.forget("scan")
-        assert tx.scans.states() == [fresh]
 
 
 def test_what_a_newer_release_counts_is_left_alone(store: SqlStore) -> None:
@@ -148,15 +146,6 @@ def test_holes_that_meet_are_one(store: SqlStore) -> None:
     keep(store, report(4, holes=(hole(3, 4),)))
     with store.read() as tx:
         assert hole(3, 5) in tx.scans.holes()
-
-
-def test_forgetting_a_job_leaves_its_past(store: SqlStore) -> None:
-    save(store, FULL)
-    keep(store, report(holes=(hole(0, 1),)))
-    with store.begin() as tx:
-        tx.scans.forget("scan")
-    with store.read() as tx:
-        assert (len(tx.scans.reports("scan", 9)), tx.scans.holes()) == (1, [hole(0, 1)])
 
 
 def test_items_that_nobody_could_read_are_kept_once(store: SqlStore) -> None:

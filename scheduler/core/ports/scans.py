@@ -40,7 +40,3 @@ class Scans(Protocol):
     def aside(self, source: str, limit: int) -> list[tuple[str, datetime, Undecodable]]:
         """(job, found at, item), the newest first."""
         ...
-
-    def forget(self, job: str) -> None:
-        """A scan job that was removed: its state goes, its reports and holes stay."""
-        ...
