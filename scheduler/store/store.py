@@ -20,6 +20,7 @@ from scheduler.store.jobs import SqlJobs
 from scheduler.store.ledger import SqlLedger
 from scheduler.store.moved import refuse_moved
 from scheduler.store.nodes import SqlNodes
+from scheduler.store.notifications import SqlNotifications
 from scheduler.store.queries import SqlQueries
 from scheduler.store.queues import SqlQueues
 from scheduler.store.runs import SqlRuns
@@ -40,6 +41,7 @@ def _transaction(session: Session) -> Transaction:
         SqlTokens(session),
         SqlEvents(session),
         SqlScans(session),
+        SqlNotifications(session),
     )
 
 

@@ -11,6 +11,7 @@ from scheduler.core.ports.generations import Generations
 from scheduler.core.ports.jobs import Jobs
 from scheduler.core.ports.ledger import Ledger
 from scheduler.core.ports.nodes import Nodes
+from scheduler.core.ports.notifications import Notifications
 from scheduler.core.ports.queues import Line, Queues
 from scheduler.core.ports.runs import Runs
 from scheduler.core.ports.scans import Scans
@@ -23,6 +24,7 @@ __all__ = [
     "Ledger",
     "Line",
     "Nodes",
+    "Notifications",
     "Queues",
     "Runs",
     "Scans",

@@ -13,6 +13,7 @@ from scheduler.core.ports.generations import Generations
 from scheduler.core.ports.jobs import Jobs
 from scheduler.core.ports.ledger import Ledger
 from scheduler.core.ports.nodes import Nodes
+from scheduler.core.ports.notifications import Notifications
 from scheduler.core.ports.queues import Queues
 from scheduler.core.ports.runs import Runs
 from scheduler.core.ports.scans import Scans
@@ -31,6 +32,7 @@ class Transaction:
     tokens: Tokens
     events: Events
     scans: Scans
+    notifications: Notifications
 
 
 class Store(Protocol):

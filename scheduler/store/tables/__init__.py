@@ -17,6 +17,7 @@ from scheduler.store.tables.event import (
 from scheduler.store.tables.history import skips, summaries
 from scheduler.store.tables.job import acks, jobs, pauses, schedule_versions
 from scheduler.store.tables.node import nodes
+from scheduler.store.tables.notification import IS_WAITING, channels, notifications
 from scheduler.store.tables.run import (
     DEAD_LETTER,
     FAILED,
@@ -49,6 +50,7 @@ __all__ = [
     "IS_ORDERED",
     "IS_PENDING",
     "IS_RUNNING",
+    "IS_WAITING",
     "PENDING",
     "PENDING_OCCURRENCE",
     "PENDING_OTHER",
@@ -58,6 +60,7 @@ __all__ = [
     "WAITS_TIME",
     "acks",
     "attempts",
+    "channels",
     "event_bodies",
     "events",
     "generations",
@@ -68,6 +71,7 @@ __all__ = [
     "locks",
     "metadata",
     "nodes",
+    "notifications",
     "outputs",
     "pauses",
     "payloads",
