@@ -176,6 +176,7 @@ class App:
             broken=lambda: self._invariants.broken,
             own=self._own_state,
             messages=self.log_counts.now,
+            job_histograms=settings.job_histograms,
         )
         self._health = Health(self._watched(), bus, clock)
         self._readiness = Readiness(self._loops, clock, in_force, self._health)

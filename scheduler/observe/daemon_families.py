@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from scheduler.core.job import Configuration
 from scheduler.core.queries import Gauges
-from scheduler.observe.job_families import clean
+from scheduler.observe.exposition import clean
 from scheduler.observe.tally import Tally
 
 INVARIANTS = ("overdue", "orphan", "unserved_queue", "stuck_queue", "generations")

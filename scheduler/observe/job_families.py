@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from scheduler.core.job import Job
 from scheduler.core.model import SkipReason
 from scheduler.core.queries import Gauges, JobGauge
+from scheduler.observe.exposition import family, number, quoted
 from scheduler.observe.tally import Tally
 
 RESULTS = ("completed", "failed", "timeout", "lost", "canceled", "skipped")
@@ -19,20 +18,17 @@ DURATION_BOUNDS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 
 FAREWELL = 900.0
 """Seconds for which the deadline of a removed job says `+Inf`: longer than any rule of ours looks back."""
 
-MOST_HISTOGRAMS = 1000
-"""With more jobs than this, how long their runs take is told by the last one alone: the 18 series of each histogram
-would be 40 % of a page of tens of megabytes."""
-
-Row = tuple[list[str], float]
-
 
 class JobFamilies:
-    """Not locked: `update` and `families` are called under the owner's lock."""
+    """Not locked: `update` and `families` are called under the owner's lock.
 
-    def __init__(self, tally: Tally, per_job_histogram: bool) -> None:
+    `histograms`: how long runs take in 18 series per job rather than 2."""
+
+    def __init__(self, tally: Tally, histograms: bool) -> None:
         self._tally = tally
-        self._histogram = per_job_histogram
-        self._present: set[str] = set()
+        self._histograms = histograms
+        self._labels: dict[str, str] = {}
+        self._told: dict[str, tuple[Job | None, str]] = {}
         self._gone: dict[str, float] = {}
         self._passed: dict[str, datetime] | None = None
 
@@ -48,101 +44,117 @@ class JobFamilies:
             if self._passed is not None and self._passed.get(name) != deadline:
                 self._tally.add("missed_deadlines", (name,))
         self._passed = {**(self._passed or {}), **passed}
-        present = {one.state.name for one in gauges.jobs}
-        for name in self._present - present:
+        before, self._labels = self._labels, {}
+        for one in gauges.jobs:
+            name = one.state.name
+            self._labels[name] = before.get(name) or f"{{job_name={quoted(name)}"
+        for name in before.keys() - self._labels.keys():
             self._gone[name] = monotonic
-        self._gone = {name: at for name, at in self._gone.items() if name not in present and monotonic - at < FAREWELL}
-        self._present = present
+        self._gone = {
+            name: at for name, at in self._gone.items() if name not in self._labels and monotonic - at < FAREWELL
+        }
 
-    def families(self, gauges: Gauges, jobs: Mapping[str, Job], *, vouch: bool, monotonic: float) -> Iterator[Metric]:
-        """`vouch` False: the database has been silent for long; then a deadline that says "nothing is expected" is no
-        longer told, a finite one is."""
-        yield self._info(gauges, jobs)
-        yield self._deadlines(gauges, vouch)
+    def families(self, gauges: Gauges, jobs: Mapping[str, Job], *, vouch: bool, monotonic: float) -> Iterator[str]:
+        """The text of one metric after the other, for the jobs of the last update. `vouch` False: the database has been
+        silent for long; then a deadline that says "nothing is expected" is no longer told, a finite one is."""
+        labels = self._labels
+        rows = [(labels[one.state.name], one) for one in gauges.jobs]
+        yield self._info(rows, jobs)
+        yield self._deadlines(rows, vouch)
         for name, help_text, value in _GAUGES:
-            yield _gauge(name, help_text, [([clean(one.state.name)], value(one)) for one in gauges.jobs])
+            yield _gauge(name, help_text, [(label, value(one)) for label, one in rows])
         for name, help_text, value in _RARE:
-            rows = [([clean(one.state.name)], value(one)) for one in gauges.jobs]
-            yield _gauge(name, help_text, [row for row in rows if row[1]])
+            yield _gauge(name, help_text, [(label, found) for label, one in rows if (found := value(one))])
         yield _gauge(
             "schedctl_job_failure_threshold",
             "Consecutive failures at which the job counts as failing (from jobs.yaml).",
-            [([clean(name)], job.watch.alert_after) for name, job in jobs.items() if name in self._present],
+            [(labels[name], job.watch.alert_after) for name, job in jobs.items() if name in labels],
         )
         yield _gauge(
             "schedctl_job_run_deadline_timestamp_seconds",
             "Unix time at which the run in progress that started last reaches its time limit; +Inf when none runs.",
-            [([clean(one.state.name)], _run_deadline(one, jobs.get(one.state.name))) for one in gauges.jobs],
+            [(label, _run_deadline(one, jobs.get(one.state.name))) for label, one in rows],
         )
-        yield from self._counters([one.state.name for one in gauges.jobs])
+        yield from self._counters()
+        yield self._durations()
 
-    def _info(self, gauges: Gauges, jobs: Mapping[str, Job]) -> Metric:
-        labels = ["job_name", "schedule", "timezone", "team", "severity", "kind"]
-        family = GaugeMetricFamily(
-            "schedctl_job_info", "Facts about the job; always 1. Join on job_name.", labels=labels
-        )
-        for one in gauges.jobs:
+    def _info(self, rows: list[tuple[str, JobGauge]], jobs: Mapping[str, Job]) -> str:
+        told, self._told = self._told, {}
+        lines = []
+        for label, one in rows:
             job = jobs.get(one.state.name)
-            schedule = job.schedule if job is not None else None
-            facts = [
-                one.state.name,
-                " | ".join(schedule.expressions) if schedule is not None else "",
-                schedule.zone if schedule is not None else "",
-                job.watch.team if job is not None else "",
-                job.watch.severity if job is not None else "",
-                job.action.kind if job is not None else "",
-            ]
-            family.add_metric([clean(fact) for fact in facts], 1)
-        return family
+            known = told.get(one.state.name)
+            facts = known[1] if known is not None and known[0] is job else _facts(job)
+            self._told[one.state.name] = (job, facts)
+            lines.append(f"schedctl_job_info{label}{facts}}} 1.0\n")
+        return family("schedctl_job_info", "gauge", "Facts about the job; always 1. Join on job_name.", lines)
 
-    def _deadlines(self, gauges: Gauges, vouch: bool) -> Metric:
-        rows: list[Row] = [([clean(one.state.name)], unix(one.state.deadline_at, math.inf)) for one in gauges.jobs]
-        rows += [([clean(name)], math.inf) for name in self._gone]
+    def _deadlines(self, rows: list[tuple[str, JobGauge]], vouch: bool) -> str:
+        deadlines = [(label, unix(one.state.deadline_at, math.inf)) for label, one in rows]
+        deadlines += [(f"{{job_name={quoted(name)}", math.inf) for name in self._gone]
         return _gauge(
             "schedctl_job_deadline_timestamp_seconds",
             "Unix time by which the next success must be seen; +Inf while nothing is expected (paused, removed).",
-            [row for row in rows if vouch or row[1] < math.inf],
+            [row for row in deadlines if vouch or row[1] < math.inf],
         )
 
-    def _counters(self, names: list[str]) -> Iterator[Metric]:
-        yield self._counter("schedctl_job_runs", "Finished runs, by result.", "runs", names, "result", RESULTS)
+    def _counters(self) -> Iterator[str]:
+        yield self._by_word("schedctl_job_runs_total", "Finished runs, by result.", "runs", "result", RESULTS)
         reasons = tuple(str(reason) for reason in SkipReason)
+        yield self._by_word(
+            "schedctl_job_skipped_runs_total", "Instants that were not run, by reason.", "skipped", "reason", reasons
+        )
+        yield self._counter("schedctl_job_retries_total", "Further attempts that were scheduled.", "retries")
         yield self._counter(
-            "schedctl_job_skipped_runs", "Instants that were not run, by reason.", "skipped", names, "reason", reasons
+            "schedctl_job_missed_deadlines_total", "Deadlines that passed without a success.", "missed_deadlines"
         )
-        yield self._counter("schedctl_job_retries", "Further attempts that were scheduled.", "retries", names)
-        yield self._counter(
-            "schedctl_job_missed_deadlines", "Deadlines that passed without a success.", "missed_deadlines", names
-        )
-        if not self._histogram or len(names) > MOST_HISTOGRAMS:
-            return
-        family = HistogramMetricFamily(
-            "schedctl_job_duration_seconds",
-            "For how long finished runs were at work; waits between attempts are not in it.",
-            labels=["job_name"],
-        )
-        for name in names:
-            buckets, total = self._tally.histogram("duration", DURATION_BOUNDS, (name,))
-            family.add_metric([clean(name)], buckets, total)
-        yield family
 
-    def _counter(
-        self,
-        name: str,
-        help_text: str,
-        tally: str,
-        jobs: list[str],
-        label: str = "",
-        words: tuple[str, ...] = ("",),
-    ) -> Metric:
+    def _durations(self) -> str:
+        name, lines = "schedctl_job_duration_seconds", []
+        help_text = "For how long finished runs were at work; waits between attempts are not in it."
+        if not self._histograms:
+            totals = self._tally.totals("duration")
+            for job, label in self._labels.items():
+                count, total = totals.get((job,), (0, 0.0))
+                lines.append(f"{name}_count{label}}} {count}.0\n{name}_sum{label}}} {total!r}\n")
+            return family(name, "summary", help_text, lines)
+        for job, label in self._labels.items():
+            buckets, total = self._tally.histogram("duration", DURATION_BOUNDS, (job,))
+            lines += [f'{name}_bucket{label},le="{bound}"}} {count!r}\n' for bound, count in buckets]
+            lines.append(f"{name}_count{label}}} {buckets[-1][1]!r}\n{name}_sum{label}}} {total!r}\n")
+        return family(name, "histogram", help_text, lines)
+
+    def _counter(self, name: str, help_text: str, tally: str) -> str:
+        counts = self._tally.counts(tally)
+        lines = [f"{name}{label}}} {float(counts.get((job,), 0))!r}\n" for job, label in self._labels.items()]
+        return family(name, "counter", help_text, lines)
+
+    def _by_word(self, name: str, help_text: str, tally: str, label: str, words: tuple[str, ...]) -> str:
         """Every word of every job, also those that never happened: an increase from nothing is invisible."""
         counts = self._tally.counts(tally)
-        family = CounterMetricFamily(name, help_text, labels=["job_name", label] if label else ["job_name"])
-        for job in jobs:
-            for word in words:
-                labels = (job, word) if label else (job,)
-                family.add_metric([clean(part) for part in labels], counts.get(labels, 0))
-        return family
+        ends = [(word, f',{label}="{word}"}} ') for word in words]
+        counted = {labels[0] for labels in counts}
+        never = "".join(f"{name}{{start}}{end}0.0\n" for _, end in ends)
+        lines = []
+        for job, start in self._labels.items():
+            if job in counted:
+                lines += [f"{name}{start}{end}{float(counts.get((job, word), 0))!r}\n" for word, end in ends]
+            else:
+                lines.append(never.replace("{start}", start))
+        return family(name, "counter", help_text, lines)
+
+
+def _facts(job: Job | None) -> str:
+    """The labels that follow the name."""
+    schedule = None if job is None else job.schedule
+    facts = {
+        "schedule": "" if schedule is None else " | ".join(schedule.expressions),
+        "timezone": "" if schedule is None else schedule.zone,
+        "team": "" if job is None else job.watch.team,
+        "severity": "" if job is None else job.watch.severity,
+        "kind": "" if job is None else job.action.kind,
+    }
+    return "".join(f",{name}={quoted(value)}" for name, value in facts.items())
 
 
 def _run_deadline(one: JobGauge, job: Job | None) -> float:
@@ -155,19 +167,13 @@ def unix(instant: datetime | None, none: float) -> float:
     return none if instant is None else instant.timestamp()
 
 
-def clean(text: str) -> str:
-    """A label value that the page can carry, whatever it was."""
-    return text.encode("utf-8", "replace").decode("utf-8")[:200]
+def _gauge(name: str, help_text: str, rows: list[tuple[str, float]]) -> str:
+    return family(name, "gauge", help_text, [f"{name}{label}}} {number(float(value))}\n" for label, value in rows])
 
 
-def _gauge(name: str, help_text: str, rows: list[Row]) -> Metric:
-    family = GaugeMetricFamily(name, help_text, labels=["job_name"])
-    for labels, value in rows:
-        family.add_metric(labels, value)
-    return family
+_Table = tuple[tuple[str, str, Callable[[JobGauge], float]], ...]
 
-
-_GAUGES = (
+_GAUGES: _Table = (
     (
         "schedctl_job_next_run_timestamp_seconds",
         "Unix time of the next scheduled start; +Inf if none.",
@@ -211,7 +217,7 @@ _GAUGES = (
     ),
 )
 
-_RARE = (
+_RARE: _Table = (
     ("schedctl_job_waiting_runs", "Runs that wait to be started; only of jobs that have any.", lambda one: one.waiting),
     (
         "schedctl_job_dead_letters",

@@ -42,8 +42,8 @@ BLIND = 60.0
 
 class Metrics:
     """`configuration` is the one in force on this node (None: not yet), `loops` its loops by name, `broken` the broken
-    invariants, `own` what this node says of itself, `messages` how much it logged, by level. `per_job_histogram` False
-    saves 18 series per job; with many jobs that is so anyway."""
+    invariants, `own` what this node says of itself, `messages` how much it logged, by level. `job_histograms`: how long
+    runs take in 18 series per job rather than 2."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Metrics:
         own: Callable[[], OwnState | None] = lambda: None,
         messages: Callable[[], Mapping[str, int]] = dict,
         monotonic: Callable[[], float] = time.monotonic,
-        per_job_histogram: bool = True,
+        job_histograms: bool = False,
     ) -> None:
         self._configuration = configuration
         self._monotonic = monotonic
@@ -70,7 +70,7 @@ class Metrics:
             monotonic=monotonic,
         )
         self._tally = Tally()
-        self._jobs = JobFamilies(self._tally, per_job_histogram)
+        self._jobs = JobFamilies(self._tally, job_histograms)
         self._lock = threading.Lock()
         self._gauges: Gauges | None = None
         self._scans = ScanLook()
@@ -114,18 +114,27 @@ class Metrics:
 
     def render(self) -> bytes:
         """The exposition text. Takes no lock that a refresh holds while it waits for the database."""
-        return generate_latest(self._registry)
+        configuration = self._configuration()
+        parts: list[bytes] = []
+        with self._lock:
+            if self._gauges is not None:
+                jobs = configuration.jobs if configuration is not None else {}
+                texts = self._jobs.families(self._gauges, jobs, vouch=not self._blind, monotonic=self._monotonic())
+                parts = [text.encode() for text in texts]
+        parts.append(generate_latest(self._registry))
+        return b"".join(parts)
+
+    @property
+    def _blind(self) -> bool:
+        return self._monotonic() - self._read_at > BLIND
 
     def collect(self) -> Iterator[Metric]:
-        """What prometheus_client asks for."""
+        """What prometheus_client asks for: all but the metrics of each job."""
         configuration = self._configuration()
         with self._lock:
-            gauges, now = self._gauges, self._now
-            blind = self._monotonic() - self._read_at > BLIND
-            if gauges is not None:
-                jobs = configuration.jobs if configuration is not None else {}
-                yield from self._jobs.families(gauges, jobs, vouch=not blind, monotonic=self._monotonic())
-                yield from scan_families(self._scans, self._tally, gauges, now, vouch=not blind)
+            gauges, now, scans, blind = self._gauges, self._now, self._scans, self._blind
+        if gauges is not None:
+            yield from scan_families(scans, self._tally, gauges, now, vouch=not blind)
         yield from daemon_families(self._surroundings, self._tally, gauges, configuration, now, up=self._database_up)
 
     def served(self, route: str, method: str, status: int, seconds: float) -> None:

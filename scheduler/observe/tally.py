@@ -72,3 +72,8 @@ class Tally:
         with self._lock:
             found = self._histograms.get(name, {}).get(labels) or Histogram(bounds)
             return found.cumulative(), found.sum
+
+    def totals(self, name: str) -> dict[Labels, tuple[int, float]]:
+        """How many observations there were, and their sum, by labels."""
+        with self._lock:
+            return {labels: (sum(one.counts), one.sum) for labels, one in self._histograms.get(name, {}).items()}

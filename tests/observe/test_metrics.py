@@ -15,7 +15,6 @@ from scheduler.core.model import FailReason, JobState
 from scheduler.core.notices import Bus
 from scheduler.core.outcome import Failed
 from scheduler.core.queries import DatabaseStatus, Gauges, JobGauge, Queries
-from scheduler.observe import job_families
 from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.metrics import EVERY, Metrics
 from scheduler.observe.tally import Histogram
@@ -131,8 +130,6 @@ def test_runs_are_counted_by_what_became_of_them(watched: Watched) -> None:
     assert of(page, "schedctl_job_runs_total", job_name="minutely", result="timeout") == 1
     assert of(page, "schedctl_job_consecutive_failures", job_name="minutely") == 1
     assert of(page, "schedctl_job_duration_seconds_count", job_name="minutely") == 2
-    assert of(page, "schedctl_job_duration_seconds_bucket", job_name="minutely", le="30") == 1
-    assert of(page, "schedctl_job_duration_seconds_bucket", job_name="minutely", le="+Inf") == 2
     assert of(page, "schedctl_job_run_deadline_timestamp_seconds", job_name="minutely") == math.inf
 
 
@@ -335,11 +332,23 @@ def test_no_series_says_when_it_was_created(watched: Watched) -> None:
     assert b"_created" not in watched.metrics.render()
 
 
-def test_a_job_without_histogram_has_fewer_series(store: SqlStore) -> None:
+@pytest.mark.parametrize(("wanted", "series"), [(False, 2), (True, 18)])
+def test_histograms_of_each_job_are_there_for_those_who_want_them(store: SqlStore, wanted: bool, series: int) -> None:
     rig = Rig(store, JOBS)
-    metrics = Metrics(rig.bus, "1", "2", per_job_histogram=False)
+    metrics = Metrics(rig.bus, "1", "2", job_histograms=wanted)
     metrics.refresh(store, START)
-    assert b"schedctl_job_duration_seconds" not in metrics.render()
+    rig.bus.publish("run.settled", run="r", job="report", status="COMPLETED", took=2.5)
+    page = read(metrics.render())
+    told = [
+        key for key in page if key[0].startswith("schedctl_job_duration_seconds") and ("job_name", "report") in key[1]
+    ]
+    assert len(told) == series
+    assert of(page, "schedctl_job_duration_seconds_count", job_name="report") == 1
+    assert of(page, "schedctl_job_duration_seconds_sum", job_name="report") == 2.5
+    assert of(page, "schedctl_job_duration_seconds_count", job_name="quiet") == 0
+    if wanted:
+        assert of(page, "schedctl_job_duration_seconds_bucket", job_name="report", le="1") == 0
+        assert of(page, "schedctl_job_duration_seconds_bucket", job_name="report", le="5") == 1
 
 
 def test_histograms() -> None:
@@ -400,16 +409,6 @@ def test_what_is_nearly_always_nothing_is_told_where_it_is_something(watched: Wa
         ("schedctl_job_waiting_runs", (("job_name", "ticket"),)),
         ("schedctl_job_alarm", (("job_name", "report"),)),
     ]
-
-
-@pytest.mark.parametrize(("most", "there"), [(4, True), (3, False)])
-def test_with_very_many_jobs_there_are_no_histograms_of_each(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, most: int, there: bool
-) -> None:
-    monkeypatch.setattr(job_families, "MOST_HISTOGRAMS", most)
-    names = {name for name, _ in watched.page()}
-    assert ("schedctl_job_duration_seconds_count" in names) == there
-    assert "schedctl_job_last_duration_seconds" in names
 
 
 def test_webhooks_are_counted_by_what_became_of_them(watched: Watched) -> None:
