@@ -22,7 +22,7 @@ from scheduler.core.compensator import (
     Undecodable,
     Window,
 )
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, refuse_all
 from scheduler.core.sender_time import sender_instant
 
 if TYPE_CHECKING:
@@ -54,10 +54,16 @@ class GithubDeliveries:
     """Of an Enterprise server: https://HOST/api/v3."""
 
     def __post_init__(self) -> None:
-        if bool(self.repository) == bool(self.organization):
-            raise InvalidInput("repository: nothing, or too much, says whose hook it is", hint="write owner/name")
+        wrong: list[InvalidInput] = []
         if self.repository and self.repository.count("/") != 1:
-            raise InvalidInput(f"repository: {self.repository[:80]!r} is no repository", hint="write owner/name")
+            reason = f"repository: {self.repository[:80]!r} is no repository"
+            wrong.append(InvalidInput(reason, hint="write owner/name"))
+        if self.repository and self.organization:
+            reason = "organization: a hook is either of a repository or of an organization"
+            wrong.append(InvalidInput(reason, hint="keep one of the two"))
+        elif not self.repository and not self.organization:
+            wrong.append(InvalidInput("repository: nothing says whose hook it is", hint="write owner/name"))
+        refuse_all(wrong)
 
     @property
     def _hook(self) -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from compensators.common.items import Item, Reader, all_after, all_before, place, within
@@ -20,7 +20,7 @@ from scheduler.core.compensator import (
     Page,
     Window,
 )
-from scheduler.core.errors import InvalidInput, refuse_all
+from scheduler.core.errors import InvalidInput, attempt, refuse_all
 from scheduler.core.place import NotApplicable, Place
 from scheduler.core.preset import EventFields
 from scheduler.core.signature import Headers
@@ -100,17 +100,14 @@ class HttpList:
         if not self.url.startswith(("https://", "http://")):
             wrong.append(InvalidInput(f"url: {self.url[:80]!r} is no address", hint="write https://…"))
         for name in ("items", "cursor", "more"):
-            try:
-                if getattr(self, name):
-                    place(name, getattr(self, name))
-            except InvalidInput as error:
-                wrong.append(error)
+            if getattr(self, name):
+                attempt(wrong, partial(place, name, getattr(self, name)))
         if self.paging == "cursor" and self.more and not self.cursor:
             wrong.append(InvalidInput("cursor: nothing says where the next cursor lies", hint="write cursor: …"))
         if self.size < 1:
             wrong.append(InvalidInput("size: a page has at least one item", hint="write size: 100"))
+        attempt(wrong, lambda: self._reader)  # its places are refused here, not in the middle of a scan
         refuse_all(wrong)
-        assert self._reader  # its places are refused here, not in the middle of a scan
 
     @cached_property
     def _reader(self) -> Reader:

@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import Any, cast
 
 from compensators.common.options import Option, options_of, read
 from scheduler.core.compensator import Compensator
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, refuse_all
 
 _OWN = Path(__file__).parent
 _SHAPE = "a dataclass with `kind`, `secret_options`, pages() and coverage()"
@@ -89,16 +90,20 @@ def options(kind: str, folders: Sequence[str] = ()) -> tuple[Option, ...]:
 def build(kind: str, written: Mapping[str, Any], event: Mapping[str, str], folders: Sequence[str] = ()) -> Compensator:
     """The compensator with these options, secrets as their values. `event`: the source's event fields by name
     (`id type occurred_at subject`), for options that are not written. InvalidInput as for `load`, and with
-    `with.NAME` in front for an option that cannot be."""
+    `with.NAME` in front for an option that cannot be; its `others` tell of further ones."""
     found = load(kind, folders)
-    arguments = read(found, written, event)
+    given = read(found, written, event)
+    wrong = list(given.wrong)
     try:
-        return found(**arguments)
+        made = found(**given.arguments)
     except InvalidInput as error:
-        others = [InvalidInput(f"with.{one.reason}", hint=one.hint) for one in error.others]
-        raise InvalidInput(f"with.{error.reason}", hint=error.hint, others=others) from None
+        judged = [one for one in (error, *error.others) if re.split(r"[.:]", one.reason)[0] not in given.told]
+        wrong.extend(InvalidInput(f"with.{one.reason}", hint=one.hint) for one in judged)
     except Exception as error:
-        raise InvalidInput(f"with: {type(error).__name__}: {error}", hint="correct the options") from None
+        if not wrong:  # else it may be due to what was put in place of an option
+            raise InvalidInput(f"with: {type(error).__name__}: {error}", hint="correct the options") from None
+    refuse_all(wrong)
+    return made
 
 
 def _module(kind: str, path: Path) -> ModuleType:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from compensators.common.items import Item, Reader, within
 from scheduler.core.compensator import Coverage, Cursor, ListedEvent, ListingFailed, Page, Window
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, attempt, refuse_all
 from scheduler.core.preset import EventFields
 
 if TYPE_CHECKING:
@@ -55,9 +55,12 @@ class ShopifyUpdated:
     """Instead of https://SHOP."""
 
     def __post_init__(self) -> None:
+        wrong: list[InvalidInput] = []
         if not re.fullmatch(r"[a-z_]+", self.resource):
-            raise InvalidInput(f"resource: {self.resource[:80]!r} is no resource", hint="write orders, or products")
-        assert self._reader  # its places are refused here, not in the middle of a scan
+            reason = f"resource: {self.resource[:80]!r} is no resource"
+            wrong.append(InvalidInput(reason, hint="write orders, or products"))
+        attempt(wrong, lambda: self._reader)  # its places are refused here, not in the middle of a scan
+        refuse_all(wrong)
 
     @cached_property
     def _reader(self) -> Reader:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scheduler.core.compensator import Json, ListedEvent, Undecodable, Window
-from scheduler.core.errors import InvalidInput
+from scheduler.core.errors import InvalidInput, attempt, refuse_all
 from scheduler.core.event_fields import FieldReader
 from scheduler.core.place import NotApplicable, Place
 from scheduler.core.preset import EventFields
@@ -32,8 +32,13 @@ class Reader:
 
     @staticmethod
     def of(fields: EventFields, body: str = "") -> Reader:
-        """InvalidInput that names the option for a place that cannot be one."""
-        return Reader(FieldReader(fields), place("body", body) if body else None)
+        """InvalidInput that names the option for a place that cannot be one; its `others` tell of further ones."""
+        wrong: list[InvalidInput] = []
+        reader = attempt(wrong, lambda: FieldReader(fields))
+        lies = attempt(wrong, lambda: place("body", body)) if body else None
+        refuse_all(wrong)
+        assert reader is not None, "it was refused otherwise"
+        return Reader(reader, lies)
 
     def read(self, item: Json, headers: Mapping[str, str] | None = None) -> Item:
         """Never raises. `headers` are those that its webhook has."""

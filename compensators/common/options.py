@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Literal, Union
 
 from scheduler.core.durations import parse_duration
-from scheduler.core.errors import InvalidInput, refuse_all
+from scheduler.core.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,26 @@ def options_of(kind: type[Any]) -> tuple[Option, ...]:
     return tuple(found)
 
 
-def read(kind: type[Any], written: Mapping[str, Any], event: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of the dataclass. `event`: the source's event fields. InvalidInput that names the option for one
-    that there is not, one that is missing, and one whose value is of another type; its `others` tell of the rest."""
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`arguments` of the dataclass. `wrong`: for an option that there is not, one that is missing, and one whose value
+    is of another type, an error that names it; `told` are the options about which they are: in place of those that must
+    be given, `arguments` has something of their type, so that the others can be judged."""
+
+    arguments: Mapping[str, Any]
+    wrong: tuple[InvalidInput, ...] = ()
+    told: frozenset[str] = frozenset()
+
+
+def read(kind: type[Any], written: Mapping[str, Any], event: Mapping[str, str]) -> Given:
+    """`event`: the source's event fields."""
     known = {one.name: one for one in options_of(typing.cast(Hashable, kind))}
     wrong: list[InvalidInput] = []
     meant: set[str] = set()
     for name in written:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
-            meant.update(close)
+            meant.update(set(close) - written.keys())
             hint = f"did you mean {close[0]}?" if close else f"there are {' '.join(known)}" if known else "remove it"
             wrong.append(InvalidInput(f"with.{name}: {kind.kind} has no such option", hint=hint))
     given: dict[str, Any] = {}
@@ -88,8 +98,24 @@ def read(kind: type[Any], written: Mapping[str, Any], event: Mapping[str, str]) 
                 raise InvalidInput(f"with.{name}: {kind.kind} needs it", hint=f"write it{doc}")
         except InvalidInput as error:
             wrong.append(error)
-    refuse_all(wrong)
-    return given
+            meant.add(name)
+    required = {one.name for one in dataclasses.fields(kind) if one.init} & meant
+    for name in required - given.keys():
+        if known[name].required or known[name].default is None:
+            given[name] = _something(known[name].type)
+    return Given(given, tuple(wrong), frozenset(meant))
+
+
+def _something(type_: Any) -> Any:
+    """A value of this type."""
+    origin, arguments = typing.get_origin(type_), typing.get_args(type_)
+    if origin in (Union, types.UnionType):
+        return None
+    if origin is Literal:
+        return arguments[0]
+    if origin is not None:
+        return () if origin is tuple else {}
+    return {str: "x", int: 1, float: 1.0, bool: False, timedelta: timedelta(seconds=1)}[type_]
 
 
 def fit(type_: Any, value: Any, place: str) -> Any:

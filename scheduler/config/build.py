@@ -21,7 +21,7 @@ from scheduler.config.models.queue import SCANS
 from scheduler.config.problem import Path
 from scheduler.config.refusal import shown
 from scheduler.config.timing import Timing
-from scheduler.config.translate import complaints
+from scheduler.config.translate import complaints, meant
 from scheduler.config.triggers import check_triggers
 from scheduler.config.written import action_of, canonical, definition_of, fingerprint_of
 from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Watch, lock_key
@@ -39,13 +39,16 @@ class Builder:
 
     `queues`, `chains`, `events`, `scans` and `secrets` tell what the jobs refer to, also those that are wrong
     otherwise: the queue of each, the job after which it runs, what events start it, what it scans, its secrets by
-    their path below the job."""
+    their path below the job. `told`: for each job that was refused, the paths below it that are wrong by themselves."""
 
     def __init__(
         self,
         bundle: Bundle,
         actions: Actions,
         defaults: Mapping[str, Any],
+_JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
+"""Keys of which what is right is judged though a part is wrong: a part lies so deep at most."""
+
         broken: Set[str],
         interpolation: Interpolation,
     ) -> None:
@@ -68,6 +71,7 @@ class Builder:
 
     def build(self, name: str, own: Any) -> Job | None:
         """The job; None if something is wrong with it."""
+        self.told: dict[str, set[Path]] = {}
         self._name = name
         before = len(self._bundle.problems)
         if not isinstance(own, dict):
@@ -90,21 +94,28 @@ class Builder:
         return values
 
     def _validate(self, values: dict[str, Any]) -> tuple[JobModel, set[str]]:
-        """The model of what is right, and the keys that are not."""
+        """The model of what is right, and the keys that are not, or not wholly."""
         broken = {key for key in self._broken if key not in self._own}
         while True:
             try:
                 return self._model.model_validate(values, context=self._interpolation), broken
             except ValidationError as error:
-                found = list(complaints(error, self._model))
+                found = list(complaints(error, self._model, told))
                 for path, reason, hint, key in found:
                     self._complain(path, reason, hint, key=key)
-                wrong = {str(path[0]) for path, *_ in found if path}
-                if not wrong & values.keys():
+                    told |= {path, meant(path, self._model)} if path and key else {path}
+                # What lacks a part that was told of says no more than that.
+                wrong = [path for path, *_ in found if path] or [one["loc"][:1] for one in error.errors()]
+                wrong = [path[: _JUDGED_IN_PARTS.get(str(path[0]), 1)] for path in wrong if path[0] in values]
+                if not wrong:
                     return self._model.model_construct(), broken | set(values)
-                broken |= wrong
-                values = {key: value for key, value in values.items() if key not in wrong}
+                told.update(wrong)
+                for path in wrong:
+                    broken.add(str(path[0]))
+                    values = _without(values, path)
+                self.told[self._name] = told
 
+        told: set[Path] = set()
     def _complain(self, path: Path, reason: str, hint: str | None, *, key: bool = False) -> None:
         section = "defaults" if path and path[0] not in self._own and path[0] in self._defaults else "jobs"
         whole = (section, *path) if section == "defaults" else (section, self._name, *path)
@@ -254,6 +265,15 @@ def _child(model: JobModel) -> Child:
         workdir=model.workdir,
         user=model.user,
         limits=Limits() if model.limits is None else model.limits.noun(),
+def _without(values: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The values without what lies at the path, or the last thing on its way that is there."""
+    key, *below = path
+    inner = values.get(str(key))
+    if below and isinstance(inner, dict) and below[0] in inner:
+        return {**values, str(key): _without(inner, tuple(below))}
+    return {name: one for name, one in values.items() if name != key}
+
+
         stdin=model.stdin,
     )
     return _PLAIN if made == _PLAIN else made  # Most jobs say nothing: thousands of them share one.

@@ -107,8 +107,8 @@ def _load(source: Texts, actions: Actions, interpolation: Interpolation) -> Load
     sources = _sources(bundle, interpolation)
     check_subscriptions(bundle, builder.events, sources)
     if sources:
-        check_keep(bundle, builder.scans, sources, schemes())
-    check_scans(bundle, builder.scans, sources, interpolation.plugins)
+        check_keep(bundle, builder.scans, sources, schemes(), builder.told)
+    check_scans(bundle, builder.scans, sources, interpolation.plugins, builder.told)
     if bundle.problems:
         raise ConfigError(bundle.problems)
     made = {"files": bundle.files, "values": interpolation.used}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from scheduler.config.schemes import Schemes
 from scheduler.config.subscriptions import known_source
 from scheduler.core.durations import format_duration
 from scheduler.core.errors import InvalidInput
-from scheduler.core.preset import Preset
+from scheduler.core.preset import EventFields, Preset
 from scheduler.core.secret import Secret
 from scheduler.core.source import Compensate, Source
 
@@ -23,27 +23,39 @@ _AT = re.compile(r"with(?:\.([^\s:]+))?: (.*)", re.DOTALL)
 _PLACEHOLDER = "a-secret"
 
 
+_ANY = EventFields(id="id", type="type", occurred_at="occurred_at", subject="subject")
+"""In place of the fields of a source that is wrong itself."""
+
+Told = Mapping[str, Collection[Path]]
+"""By job, the paths below it about which somebody has complained."""
+
+
 def check_scans(
-    bundle: Bundle, scans: Mapping[str, Compensate], sources: Mapping[str, Source], plugins: str | None
+    bundle: Bundle, scans: Mapping[str, Compensate], sources: Mapping[str, Source], plugins: str | None, told: Told
 ) -> None:
     """`scans` names for each job what it lists; `plugins` is what SCHEDULER_PLUGINS says."""
     for job, scan in scans.items():
-        if known_source(bundle, job, ("compensate", "source"), scan.source) and scan.source in sources:
-            _check_options(bundle, job, scan, sources[scan.source], plugins)
+        known_source(bundle, job, ("compensate", "source"), scan.source)
+        event = sources[scan.source].event if scan.source in sources else _ANY
+        if ("compensate", "with") not in told.get(job, ()):
+            _check_options(bundle, job, scan, event, plugins, told.get(job, ()))
 
 
-def _check_options(bundle: Bundle, job: str, scan: Compensate, source: Source, plugins: str | None) -> None:
+def _check_options(
+    bundle: Bundle, job: str, scan: Compensate, event: EventFields, plugins: str | None, told: Collection[Path]
+) -> None:
     known = compensators()
     secrets = {name for name, value in scan.options.items() if isinstance(value, Secret)}
     try:
-        known.build(scan.compensator, _filled(scan.options), asdict(source.event), known.folders_of(plugins))
+        known.build(scan.compensator, _filled(scan.options), asdict(event), known.folders_of(plugins))
     except InvalidInput as error:
         for one in (error, *error.others):
             found = _AT.fullmatch(one.reason)
             path, reason = (tuple((found[1] or "").split(".")), found[2]) if found else ((), one.reason)
-            if path and path[0] in secrets:
+            whole = ("compensate", "with", *filter(None, path))
+            if whole in told or (path and path[0] in secrets):
                 continue  # what was judged is not the secret
-            bundle.complain(("jobs", job, "compensate", "with", *filter(None, path)), reason, one.hint, job=job)
+            bundle.complain(("jobs", job, *whole), reason, one.hint, job=job)
 
 
 def _filled(value: Any) -> Any:
@@ -54,10 +66,12 @@ def _filled(value: Any) -> Any:
 
 
 def check_keep(
-    bundle: Bundle, scans: Mapping[str, Compensate], sources: Mapping[str, Source], schemes: Schemes
+    bundle: Bundle, scans: Mapping[str, Compensate], sources: Mapping[str, Source], schemes: Schemes, told: Told
 ) -> None:
     """An id that is forgotten while the provider may still send its event, or a scan still list it, would be handled
-    twice."""
+    twice. Scans whose lengths were refused are left out: nobody knows what was meant."""
+    lengths = {("compensate", name) for name in ("first_window", "margin")}
+    scans = {job: scan for job, scan in scans.items() if not lengths & set(told.get(job, ()))}
     presets = schemes.presets()
     for source in sources.values():
         reasons = list(_reasons(source, presets.get(source.preset or ""), scans))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from scheduler.config.models.base import Nested
 from scheduler.config.problem import Path
 from scheduler.config.refusal import shown
-from scheduler.config.suggest import did_you_mean
+from scheduler.config.suggest import did_you_mean, suggestion
 
 LATER = {
     "external": "watching a job that runs elsewhere",
@@ -26,14 +26,17 @@ Complaint = tuple[Path, str, str | None, bool]
 """Path, reason, hint, and whether the key is meant rather than the value."""
 
 
-def complaints(error: ValidationError, model: type[BaseModel]) -> Iterator[Complaint]:
-    """One complaint per mistake, with its path below the validated value."""
+def complaints(error: ValidationError, model: type[BaseModel], told: Collection[Path] = ()) -> Iterator[Complaint]:
+    """One complaint per mistake, with its path below the validated value. What lies at `told` was taken out after a
+    complaint about it: that it is missing is none."""
     for one in error.errors(include_url=False):
         path = tuple(part for part in one["loc"] if part != "[key]")
         context: Mapping[str, Any] = one.get("ctx") or {}
         kind = one["type"]
         if kind == "extra_forbidden":
             yield path, *unknown_key(str(path[-1]), _keys_at(model, path[:-1])), True
+            if path in told:
+                continue
         elif kind == "missing":
             yield path[:-1], f"`{path[-1]}` is missing", f"add {path[-1]}", True
         elif kind == "refused":
@@ -51,6 +54,13 @@ def unknown_key(word: str, known: set[str]) -> tuple[str, str]:
     if word in LATER:
         return f"`{word}` ({LATER[word]}) is not supported by this release", "remove it"
     return f"unknown key `{word[:100]}`", did_you_mean(word, known)
+
+def meant(path: Path, model: type[BaseModel]) -> Path:
+    """The path with the key in place of which a misspelled one was probably written."""
+    *above, word = path
+    near = suggestion(str(word), _keys_at(model, tuple(above)))
+    return path if near is None else (*above, near)
+
 
 
 def keys_of(model: type[BaseModel]) -> set[str]:

@@ -15,8 +15,10 @@ Every error carries one sentence of reason and, where there is one, the remedy i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
+
+T = TypeVar("T")
 
 
 class SchedulerError(Exception):
@@ -41,6 +43,15 @@ def refuse_all(found: Sequence[InvalidInput]) -> None:
     if found:
         first, *others = found
         raise InvalidInput(first.reason, hint=first.hint, others=others)
+
+
+def attempt(found: list[InvalidInput], make: Callable[[], T]) -> T | None:
+    """What `make` gives; None if it refuses, and then `found` has all of why."""
+    try:
+        return make()
+    except InvalidInput as error:
+        found.extend((error, *error.others))
+        return None
 
 
 class ScheduleError(InvalidInput):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from .errors import InvalidInput
+from .errors import InvalidInput, attempt, refuse_all
 from .model import Json
 from .place import NotApplicable, Place
 from .preset import EventFields
@@ -29,15 +29,20 @@ class EventFacts:
 
 
 class FieldReader:
-    """Compiled once per source. InvalidInput, naming the field, for a place that cannot be one, and without an id."""
+    """Compiled once per source. InvalidInput, naming the field, for a place that cannot be one, and without an id; its
+    `others` tell of further places."""
 
     def __init__(self, fields: EventFields) -> None:
         if not fields.id:
             raise InvalidInput("nothing says where the event's id lies", hint="write event: {id: …}")
-        self._id = _place("id", fields.id)
-        self._type = _place("type", fields.type) if fields.type else None
-        self._occurred_at = _place("occurred_at", fields.occurred_at) if fields.occurred_at else None
-        self._subject = _place("subject", fields.subject) if fields.subject else None
+        wrong: list[InvalidInput] = []
+        found = attempt(wrong, lambda: _place("id", fields.id))
+        self._type = attempt(wrong, lambda: _maybe("type", fields.type))
+        self._occurred_at = attempt(wrong, lambda: _maybe("occurred_at", fields.occurred_at))
+        self._subject = attempt(wrong, lambda: _maybe("subject", fields.subject))
+        refuse_all(wrong)
+        assert found is not None, "it was refused otherwise"
+        self._id = found
 
     def read(self, document: Json, headers: Headers) -> EventFacts | Rejected:
         """Rejected only for the id: without one, or with one for all, every event would be a duplicate."""
@@ -68,6 +73,10 @@ def _place(name: str, text: str) -> Place:
         return Place.of(text)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error.reason}", hint=error.hint) from None
+
+
+def _maybe(name: str, text: str | None) -> Place | None:
+    return _place(name, text) if text else None
 
 
 def _word(value: Json) -> str | None:

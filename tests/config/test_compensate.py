@@ -230,12 +230,67 @@ def test_all_options_that_are_wrong_are_told_at_once(files: Files) -> None:
     keys = "compensate: {source: pay, compensator: own, with: {url: [1], names: 3, size: many, sise: 2, pace: 3}}"
     found = files.problems(keys)
     assert [one.path[-1] for one in found] == ["url", "names", "size", "sise", "pace"]
-    listed = keys.replace("own", "http_list").replace("url: [1], names: 3", "url: x, id: id, occurred_at: '['")
-    assert {one.path[-1] for one in files.problems(listed)} == {"size", "sise", "pace"}
+    listed = keys.replace("own", "http_list").replace("url: [1], names: 3", "url: 'http://x', id: id, occurred_at: '['")
+    assert {one.path[-1] for one in files.problems(listed)} == {"size", "sise", "pace", "occurred_at"}
     found = files.problems(
         "compensate: {source: pay, compensator: http_list, with: {url: x, occurred_at: at, items: '[', size: 0}}"
     )
     assert [one.path[-1] for one in found] == ["url", "items", "size"]
+
+
+PLACES = "url: ftp, items: '[', size: 0, cursor: '(', body: '['"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        f"compensate: {{source: pay, compensator: http_list, setle: 5m, with: {{{PLACES}}}}}",
+        f"compensate: {{source: pay, compensator: http_list, margin: 5, with: {{{PLACES}}}}}",
+        f"compensate: {{source: pya, compensator: http_list, with: {{{PLACES}}}}}",
+        f"compensate: {{source: pay, compensator: http_list, with: {{{PLACES}, bearer: {{env: A, file: /b}}}}}}",
+        f"compensate: {{source: pay, compensator: http_list, with: {{{PLACES}, params: {{a: {{env: A, file: /b}}}}}}}}",
+        f"compensate: {{source: pay, compensator: http_list, with: {{{PLACES}, sizze: 1}}}}",
+    ],
+)
+def test_one_wrong_key_hides_nothing_of_the_others(files: Files, keys: str) -> None:
+    found = files.problems(keys.replace("url:", "occurred_at: at, url:"))
+    named = [one.path[-1] for one in found if one.path[-2:-1] == ("with",)]
+    assert {"url", "items", "size", "cursor", "body"} <= set(named)
+    assert len(found) == 6
+    assert not any("is missing" in one.reason or "needs it" in one.reason for one in found)
+
+
+def test_what_has_to_be_written_and_is_not_hides_nothing_either(files: Files) -> None:
+    found = files.problems(f"compensate: {{source: pay, compensator: http_list, with: {{{PLACES[10:]}}}}}")
+    assert {one.path[-1]: "needs it" in one.reason for one in found} == {
+        "url": True,
+        "occurred_at": True,
+        "items": False,
+        "size": False,
+        "cursor": False,
+        "body": False,
+    }
+
+
+def test_a_wrong_key_of_what_starts_a_job_hides_nothing_of_it(files: Files) -> None:
+    found = files.problems("on_event: {source: pya, typs: x, where: '['}, command: x")
+    assert {one.path[-1] for one in found} == {"source", "typs", "where"}
+
+
+def test_lengths_that_were_refused_are_not_compared(files: Files) -> None:
+    """`first_window: 20` may have meant minutes; its default is longer than what is kept."""
+    source = SOURCE.replace("event:", "keep: 2h, event:")
+    found = files.problems(OWN.replace("own,", "own, margin: 0s, first_window: 20,"), source=source)
+    assert [one.path[-1] for one in found] == ["first_window"]
+
+
+def test_each_compensator_tells_all_that_is_wrong(files: Files) -> None:
+    hook = "hook: 1, repository: a/b/c, organization: o, token: {env: T}"
+    found = files.problems(f"compensate: {{source: pay, compensator: github_deliveries, with: {{{hook}}}}}")
+    assert [one.path[-1] for one in found] == ["repository", "organization"]
+    shop = "shop: s, resource: A B, id: '[', hop: 1, token: {env: T}"
+    found = files.problems(f"compensate: {{source: pay, compensator: shopify_updated, with: {{{shop}}}}}")
+    assert {one.path[-1] for one in found} == {"resource", "id", "hop"}
 
 
 def test_what_a_scan_cannot_be_is_told_beside_what_is_wrong_with_it(files: Files) -> None:
