@@ -13,7 +13,7 @@ from scheduler.config.reader import Real
 from scheduler.config.refusal import refuse, shown
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
-REPLACED = "`${NAME}` is replaced in url, workdir, include and with only"
+REPLACED = "`${NAME}` is replaced in url, ping_url, workdir, include and with only"
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]{0,254}")
 _ANY_FORM = re.compile(r"\$(?:(\$)|\{([^}]*)(\}?))")

@@ -36,7 +36,9 @@ def about_variables(loaded: Loaded, job: Job) -> Iterator[Remark]:
             yield Remark(("env", name), "secret-in-text", f"`{name}` {_KEPT}, if it is a secret", hint)
     kind = job.action.kind
     options = discover().get(kind)
-    replaced = {("workdir",)} | {(kind, *path) for path in (() if options is None else options.replaced)}
+    replaced = {("workdir",), ("heartbeat", "ping_url")} | {
+        (kind, *path) for path in (() if options is None else options.replaced)
+    }
     for path, text in _texts(_written(loaded, job)):
         # The shell's own variables are its business, and env was looked at above.
         if path[0] in ("command", "env"):

@@ -21,6 +21,7 @@ from scheduler.store.ledger import SqlLedger
 from scheduler.store.moved import refuse_moved
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.notifications import SqlNotifications
+from scheduler.store.outgoing import SqlOutgoingPings
 from scheduler.store.queries import SqlQueries
 from scheduler.store.queues import SqlQueues
 from scheduler.store.runs import SqlRuns
@@ -42,6 +43,7 @@ def _transaction(session: Session) -> Transaction:
         SqlEvents(session),
         SqlScans(session),
         SqlNotifications(session),
+        SqlOutgoingPings(session),
     )
 
 

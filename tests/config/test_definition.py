@@ -20,6 +20,8 @@ JOBS = [
     "call: {function: 'm:f', with: {a: 1}}, retries: 2",
     "call: 'm:f', enabled: false, tags: [x], limits: {memory: 3MB, nice: -1}",
     "command: y, schedule: ['@daily', '0 8 * * *'], timezone: UTC, day_match: or, heartbeat: false",
+    f"{CRON}, heartbeat: {{ping_url: https://hc.example/ping/x}}",
+    f"{CRON}, heartbeat: {{ping_url: {{env: HC_URL, prefix: 'https://hc.example/'}}}}",
     f"{CRON}, blackouts: [{{from: 2026-12-24, to: 2026-12-27T12:00, reason: r}}, {{schedule: 0 0 * * 6, for: 2d}}]",
     "command: x, env: {A: 1, B: ''}, secrets: {S: {file: /f}}, workdir: /w, user: u, stdin: \"a\\nb\"",
     "command: x, timeout: 1h30m, grace: 0s, kill_after: 500ms, log_limit: 2000B, priority: 3, description: 'ä: #'",

@@ -30,7 +30,7 @@ def told(keys: str, defaults: str = "{}") -> list[Problem]:
         ("{command: x, env: {A: $HOME}}", 27, "secrets: {A: {env: NAME}}"),
         ("{command: x, stdin: 'to ${HOST}'}", 25, "`${HOST}` is taken as it is"),
         ("{command: x, description: 'on ${HOST}'}", 31, "`${HOST}` is taken as it is"),
-        ("{command: x, runbook: 'https://${HOST}/x'}", 27, "in url, workdir, include and with only"),
+        ("{command: x, runbook: 'https://${HOST}/x'}", 27, "in url, ping_url, workdir, include and with only"),
         ('http: {url: http://x, body: \'{"a": "${HOST}"}\'}', 33, "`${HOST}` is taken as it is"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_defaults_say_is_told_there() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("queue: '${Q}'", "`${NAME}` is replaced in url, workdir, include and with only"),
+        ("queue: '${Q}'", "`${NAME}` is replaced in url, ping_url, workdir, include and with only"),
         ("schedule: '${WHEN}', timezone: UTC", "`${NAME}` is replaced in"),
         ("schedule: '@daily', timezone: '${ZONE}'", "`${NAME}` is replaced in"),
         ("timeout: '${LONG}'", "`${NAME}` is replaced in"),

@@ -31,6 +31,8 @@ from scheduler.config.fields import (
 )
 from scheduler.config.models.base import Model
 from scheduler.config.models.blackout import BlackoutModel
+from scheduler.config.models.channel import Notify
+from scheduler.config.models.heartbeat import Heartbeat, HeartbeatField
 from scheduler.config.models.limits import LimitsModel
 from scheduler.config.models.on_event import OnEventModel, expand
 from scheduler.config.models.retries import RetriesField
@@ -59,14 +61,6 @@ def _keep(value: object) -> timedelta | int:
 def _log_limit(value: int) -> int:
     if not LOG_LIMITS[0] <= value <= LOG_LIMITS[1]:
         refuse(f"{value} bytes is out of range", "write something from 1KiB to 1GiB")
-    return value
-
-
-def _heartbeat(value: object) -> bool:
-    if isinstance(value, dict):
-        refuse("a ping to an outside service is not supported by this release", "write true or false")
-    if not isinstance(value, bool):
-        refuse(f"{shown(value)} is neither true nor false", "write true or false, without quotes")
     return value
 
 
@@ -106,7 +100,6 @@ Codes = Annotated[
     PlainValidator(_codes),
     WithJsonSchema({"anyOf": [{"enum": [*CODES]}, {"type": "array", "items": {"enum": [*CODES]}}]}),
 ]
-Heartbeat = Annotated[bool, PlainValidator(_heartbeat), WithJsonSchema({"type": "boolean"})]
 DayMatch = Annotated[str, Word("cron", "or", "and")]
 OverlapWord = Annotated[str, Word("skip", "queue", "replace", "allow")]
 CatchUpWord = Annotated[str, Word("latest", "all", "none")]
@@ -194,10 +187,16 @@ class DefaultsModel(Model):
     grace: Annotated[
         Duration, Field(description="How late after its occurrence a success may be before somebody is told.")
     ] = DEFAULT_GRACE
-    heartbeat: Annotated[Heartbeat, Field(description="false: nobody waits for its success.")] = True
+    heartbeat: Annotated[
+        HeartbeatField,
+        Field(description="false: nobody waits for its success. {ping_url}: its runs are told to a service outside."),
+    ] = Heartbeat()
     alert_after: Annotated[
         int, Whole(1, 1_000), Field(description="Failures in a row before the job counts as failing.")
     ] = 1
+    notify: Annotated[
+        Notify, Field(description="Who is told: channels, or {channel: [missed, failing, recovered, completed]}.")
+    ] = Field(default_factory=dict)
     severity: Annotated[SeverityWord, Field(description="Of its alerts: info, warning or critical.")] = "warning"
     team: Annotated[Text, Field(description="Who is told; a label of its alerts.")] = ""
     runbook: Annotated[Text, Field(description="Where to read what to do; shown with its alerts.")] = ""

@@ -12,6 +12,7 @@ from scheduler.core.ports.jobs import Jobs
 from scheduler.core.ports.ledger import Ledger
 from scheduler.core.ports.nodes import Nodes
 from scheduler.core.ports.notifications import Notifications
+from scheduler.core.ports.outgoing import OutgoingPings
 from scheduler.core.ports.queues import Line, Queues
 from scheduler.core.ports.runs import Runs
 from scheduler.core.ports.scans import Scans
@@ -25,6 +26,7 @@ __all__ = [
     "Line",
     "Nodes",
     "Notifications",
+    "OutgoingPings",
     "Queues",
     "Runs",
     "Scans",

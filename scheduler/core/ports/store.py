@@ -14,6 +14,7 @@ from scheduler.core.ports.jobs import Jobs
 from scheduler.core.ports.ledger import Ledger
 from scheduler.core.ports.nodes import Nodes
 from scheduler.core.ports.notifications import Notifications
+from scheduler.core.ports.outgoing import OutgoingPings
 from scheduler.core.ports.queues import Queues
 from scheduler.core.ports.runs import Runs
 from scheduler.core.ports.scans import Scans
@@ -33,6 +34,7 @@ class Transaction:
     events: Events
     scans: Scans
     notifications: Notifications
+    outgoing: OutgoingPings
 
 
 class Store(Protocol):

@@ -15,9 +15,10 @@ from scheduler.store.tables.event import (
     rejects,
 )
 from scheduler.store.tables.history import skips, summaries
-from scheduler.store.tables.job import acks, jobs, pauses, schedule_versions
+from scheduler.store.tables.job import NOT_MISSED, acks, flips, jobs, pauses, schedule_versions
 from scheduler.store.tables.node import nodes
 from scheduler.store.tables.notification import IS_WAITING, channels, notifications
+from scheduler.store.tables.ping import outgoing_pings
 from scheduler.store.tables.run import (
     DEAD_LETTER,
     FAILED,
@@ -51,6 +52,7 @@ __all__ = [
     "IS_PENDING",
     "IS_RUNNING",
     "IS_WAITING",
+    "NOT_MISSED",
     "PENDING",
     "PENDING_OCCURRENCE",
     "PENDING_OTHER",
@@ -63,6 +65,7 @@ __all__ = [
     "channels",
     "event_bodies",
     "events",
+    "flips",
     "generations",
     "indexes_of",
     "installation",
@@ -72,6 +75,7 @@ __all__ = [
     "metadata",
     "nodes",
     "notifications",
+    "outgoing_pings",
     "outputs",
     "pauses",
     "payloads",

@@ -1,0 +1,129 @@
+"""Pings to a dead man's switch outside, in the words of healthchecks.io: pure.
+
+A URL stands for a check; `/start`, `/fail`, `/log` or an exit code behind it say what happened, nothing behind it is a
+success, `rid` says which run is meant, and the body is a text for people. (healthchecks' documentation of its
+"Pinging API", and what its self-hosted release does.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from scheduler.core.durations import format_duration
+from scheduler.core.ids import short
+from scheduler.core.model import Output, Run, Status
+
+START, SUCCESS, FAIL, LOG = "start", "success", "fail", "log"
+"""What a ping may say, besides the exit code of a run that failed."""
+MOST_BODY = 10_000
+"""Bytes of a body; healthchecks keeps so many unless its answer says otherwise."""
+TIMEOUT = 10.0
+"""Seconds for which nothing may come, before a ping counts as failed."""
+DAEMON = "daemon"
+"""The target of the daemon's own ping, as metrics and messages call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPing:
+    """One to send. `node`: whoever may send it at once, before others may; empty: anybody. Its URL is a secret, and
+    is looked up when it is sent."""
+
+    job: str
+    run: str
+    attempt: int
+    signal: str
+    node: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """One that waits. `not_before`: then it is sent, or tried again."""
+
+    seq: int
+    job: str
+    run: str
+    attempt: int
+    signal: str
+    created_at: datetime
+    not_before: datetime
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a ping that was sent. `problem` None: it was taken. `limit`: so many bytes of a body are kept
+    there; `not_sooner`: so long it asks to be left alone. The URL occurs in none of it."""
+
+    problem: str | None = None
+    limit: int | None = None
+    not_sooner: timedelta | None = None
+
+
+class Send(Protocol):
+    def __call__(self, url: str, body: bytes) -> Answer:
+        """Sends one ping, within some TIMEOUT; raises nothing."""
+        ...
+
+
+def signal_of(run: Run, attempt_outcome: str | None) -> str | None:
+    """What is told of a run as an attempt left it; None: nothing. A further attempt and a cancelation are told without
+    changing the check's state: neither is a success, and neither is the end that counts."""
+    match run.status:
+        case Status.COMPLETED:
+            return SUCCESS
+        case Status.FAILED:
+            code = run.exit_code
+            return str(code) if code is not None and 1 <= code <= 255 else FAIL
+        case Status.CANCELED:
+            return LOG
+        case Status.PENDING:
+            return LOG if attempt_outcome not in (None, "snoozed") else None
+    return None
+
+
+def address(url: str, signal: str, run: str | None = None) -> str:
+    """Where that is said: `url` with the word behind its path, and the run's id as `rid`."""
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/") + ("" if signal == SUCCESS else f"/{signal}")
+    pairs = [parts.query] if parts.query else []
+    if run is not None:
+        pairs.append(f"rid={quote(run, safe='')}")
+    return urlunsplit((parts.scheme, parts.netloc, path, "&".join(pairs), ""))
+
+
+def body_of(run: Run, output: Output | None, limit: int = MOST_BODY) -> bytes:
+    """The last lines of its output, and one of ours that says what became of it: at most `limit` bytes, whole lines of
+    UTF-8 as far as that goes."""
+    ours = f"[schedulerd] {_sentence(run)}\n".encode()[:limit]
+    return _last_lines(output, limit - len(ours)) + ours
+
+
+def _last_lines(output: Output | None, room: int) -> bytes:
+    if output is None or room <= 0:
+        return b""
+    whole = output.head + output.tail if not output.omitted else output.tail or output.head
+    text = whole.decode("utf-8", "replace").replace("\0", "").encode()
+    if text and not text.endswith(b"\n"):
+        text += b"\n"
+    if len(text) <= room:
+        return text
+    cut = text[-room:]
+    _, found, rest = cut.partition(b"\n")
+    return rest if found and rest else cut.decode("utf-8", "ignore").encode()
+
+
+def _sentence(run: Run) -> str:
+    what = {
+        Status.COMPLETED: "completed",
+        Status.FAILED: "failed",
+        Status.CANCELED: "was canceled",
+        Status.PENDING: f"failed at attempt {run.attempt}, a further one follows",
+    }.get(run.status, str(run.status).lower())
+    took = "" if run.took is None else f" after {format_duration(timedelta(seconds=round(run.took, 1)))}"
+    at = "" if run.finished_at is None else f" at {run.finished_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    why = run.reason if run.status is Status.CANCELED else run.error
+    return f"{run.job} ({short(run.id)}) {what}{took}{at}" + (f": {why}" if why else "")
