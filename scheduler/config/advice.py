@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from itertools import islice, pairwise
 from typing import Any
 
+from scheduler.config.channel_advice import about_channels
 from scheduler.config.codes import Remark
 from scheduler.config.command_advice import about_command
 from scheduler.config.here import Here
@@ -29,7 +30,10 @@ def advise(
 
     Programs, folders, users, functions and secrets are looked for on this machine, unless the file is for one
     `elsewhere`; nothing is executed."""
-    found = list(about_sources(loaded, environ, elsewhere=elsewhere))
+    found = [
+        *about_channels(loaded, environ, elsewhere=elsewhere),
+        *about_sources(loaded, environ, elsewhere=elsewhere),
+    ]
     bundle = loaded.bundle
     here = None if elsewhere else Here(bundle.source.folder, environ)
     for job in loaded.configuration.jobs.values():

@@ -37,9 +37,10 @@ _WINDOWS = {"latest": timedelta(days=7), "all": timedelta(hours=24), "none": tim
 class Builder:
     """Builds one job after the other; problems go to the bundle.
 
-    `queues`, `chains`, `events`, `scans` and `secrets` tell what the jobs refer to, also those that are wrong
-    otherwise: the queue of each, the job after which it runs, what events start it, what it scans, its secrets by
-    their path below the job. `told`: for each job that was refused, the paths below it that are wrong by themselves."""
+    `queues`, `chains`, `events`, `scans`, `channels` and `secrets` tell what the jobs refer to, also those that are
+    wrong otherwise: the queue of each, the job after which it runs, what events start it, what it scans, by which
+    channels people are told of it, its secrets by their path below the job. `told`: for each job that was refused, the
+    paths below it that are wrong by themselves."""
 
     def __init__(
         self,
@@ -203,6 +204,7 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
     def _one_action(self, model: JobModel, broken: set[str]) -> None:
         given = [key for key in self._own if key in self._actions and self._own[key] is not None]
         if not given and not broken & self._later():
+                notify=model.notify,
             self._complain((), "the job does nothing", f"add one of {', '.join(self._kinds)}", key=True)
         elif len(given) > 1:
             self._complain(

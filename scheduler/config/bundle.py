@@ -1,4 +1,5 @@
-"""The main file and all it includes, put together: one `defaults`, all queues, sources and jobs, each at its place."""
+"""The main file and all it includes, put together: one `defaults`, all queues, channels, sources and jobs, each at its
+place."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from scheduler.config.syntax import parse
 from scheduler.config.translate import unknown_key
 from scheduler.config.tree import Tree
 
-TOP = {"version", "include", "defaults", "queues", "sources", "jobs"}
-SECTIONS = ("defaults", "queues", "sources", "jobs")
+TOP = {"version", "include", "defaults", "queues", "notify", "sources", "jobs"}
+SECTIONS = ("defaults", "queues", "notify", "sources", "jobs")
 MERGED = ("env", "secrets", "limits")
 """Mappings that a job adds to those of `defaults`; everything else replaces it."""
 VERSION = 1

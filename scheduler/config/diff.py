@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from scheduler.config.written import canonical
+from scheduler.core.channel import Channel
 from scheduler.core.job import Configuration, Job, Queue
 from scheduler.core.model import Json
 from scheduler.core.source import Source
+
+_HIDDEN = "its address, which is not shown"
+"""What differs where nothing that may be shown does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,8 @@ class KeyChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`renamed` names for a removed job the added one that is its equal: to the ledger it is a new job. `queues` and
-    `sources` hold those that differ, added and removed ones included."""
+    """`renamed` names for a removed job the added one that is its equal: to the ledger it is a new job. `queues`,
+    `sources` and `channels` hold those that differ, added and removed ones included."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -34,9 +38,10 @@ class Difference:
     renamed: Mapping[str, str]
     queues: Mapping[str, tuple[KeyChange, ...]]
     sources: Mapping[str, tuple[KeyChange, ...]]
+    channels: Mapping[str, tuple[KeyChange, ...]]
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed or self.queues or self.sources)
+        return bool(self.added or self.removed or self.changed or self.queues or self.sources or self.channels)
 
 
 def diff(old: Configuration, new: Configuration) -> Difference:
@@ -50,8 +55,8 @@ def diff(old: Configuration, new: Configuration) -> Difference:
     }
     equals = {new.jobs[name].fingerprint: name for name in reversed(added)}
     renamed = {name: equals[old.jobs[name].fingerprint] for name in removed if old.jobs[name].fingerprint in equals}
-    sources = _sources(old.sources, new.sources)
-    return Difference(added, removed, changed, renamed, _queues(old.queues, new.queues), sources)
+    sources, channels = _entries(old.sources, new.sources), _entries(old.channels, new.channels)
+    return Difference(added, removed, changed, renamed, _queues(old.queues, new.queues), sources, channels)
 
 
 def changes_of(old: Mapping[str, Json], new: Mapping[str, Json]) -> tuple[KeyChange, ...]:
@@ -70,12 +75,13 @@ def changes_of(old: Mapping[str, Json], new: Mapping[str, Json]) -> tuple[KeyCha
 
 
 def describe(old: Configuration | None, new: Configuration) -> dict[str, tuple[str, ...]]:
-    """The differences in words, per job; queues appear as `queue NAME`, sources as `source NAME`. Without `old` every
-    job and source is added."""
+    """The differences in words, per job; queues appear as `queue NAME`, sources as `source NAME`, channels
+    as `channel NAME`. Without `old` every job, source and channel is added."""
     words: dict[str, tuple[str, ...]] = {}
     if old is None:
         words.update((name, (_added(job),)) for name, job in new.jobs.items())
         words.update((f"source {name}", ("added",)) for name in new.sources)
+        words.update((f"channel {name}", ("added",)) for name in new.channels)
         return words
     found = diff(old, new)
     words = {name: (_added(new.jobs[name]),) for name in found.added}
@@ -92,11 +98,8 @@ def describe(old: Configuration | None, new: Configuration) -> dict[str, tuple[s
         elif name not in old.queues:
             kept = ("added", *(f"{change.key}: {change.new}" for change in changes))
         words[f"queue {name}"] = kept
-    for name, changes in found.sources.items():
-        if name not in old.sources or name not in new.sources:
-            words[f"source {name}"] = ("added" if name in new.sources else "removed",)
-        else:
-            words[f"source {name}"] = tuple(str(change) for change in changes)
+    words |= _entry_words("source", found.sources, old.sources, new.sources)
+    words |= _entry_words("channel", found.channels, old.channels, new.channels)
     return words
 
 
@@ -117,7 +120,21 @@ def _queues(old: Mapping[str, Queue], new: Mapping[str, Queue]) -> dict[str, tup
     return found
 
 
-def _sources(old: Mapping[str, Source], new: Mapping[str, Source]) -> dict[str, tuple[KeyChange, ...]]:
+def _entry_words(
+    what: str, found: Mapping[str, tuple[KeyChange, ...]], old: Collection[str], new: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    words: dict[str, tuple[str, ...]] = {}
+    for name, changes in found.items():
+        if name not in old or name not in new:
+            words[f"{what} {name}"] = ("added" if name in new else "removed",)
+        else:
+            words[f"{what} {name}"] = tuple(str(change) for change in changes) or (_HIDDEN,)
+    return words
+
+
+def _entries(
+    old: Mapping[str, Source] | Mapping[str, Channel], new: Mapping[str, Source] | Mapping[str, Channel]
+) -> dict[str, tuple[KeyChange, ...]]:
     found = {}
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)

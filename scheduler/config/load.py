@@ -16,6 +16,7 @@ from scheduler.config.actions.registry import Actions, discover
 from scheduler.config.build import Builder, check_name
 from scheduler.config.bundle import Bundle, gather
 from scheduler.config.chains import check_chains
+from scheduler.config.channels import Channels, check_channels
 from scheduler.config.interpolation import Interpolation
 from scheduler.config.models.job import DefaultsModel, job_model
 from scheduler.config.models.queue import DEFAULT_QUEUES, QueueModel
@@ -29,6 +30,7 @@ from scheduler.config.subscriptions import check_subscriptions
 from scheduler.config.suggest import did_you_mean
 from scheduler.config.translate import complaints, keys_of
 from scheduler.config.written import canonical
+from scheduler.core.channel import Channel
 from scheduler.core.errors import ScheduleError
 from scheduler.core.job import Configuration, Job, Queue
 from scheduler.core.secret import Secret
@@ -104,6 +106,8 @@ def _load(source: Texts, actions: Actions, interpolation: Interpolation) -> Load
                 bundle.origin(name, "queue") or ("jobs", name), f"there is no queue `{queue}`", hint, job=name
             )
     check_chains(bundle, builder.chains)
+    channels = _channels(bundle, interpolation)
+    check_channels(bundle, builder.channels)
     sources = _sources(bundle, interpolation)
     check_subscriptions(bundle, builder.events, sources)
     if sources:
@@ -113,7 +117,9 @@ def _load(source: Texts, actions: Actions, interpolation: Interpolation) -> Load
         raise ConfigError(bundle.problems)
     made = {"files": bundle.files, "values": interpolation.used}
     digest = hashlib.sha256(canonical(made).encode("utf-8", "surrogatepass")).hexdigest()
-    configuration = Configuration(hash=digest, files=bundle.files, jobs=jobs, queues=queues, sources=sources)
+    configuration = Configuration(
+        hash=digest, files=bundle.files, jobs=jobs, queues=queues, sources=sources, channels=channels
+    )
     return Loaded(configuration, bundle, builder.secrets)
 
 
@@ -127,6 +133,18 @@ def _queues(bundle: Bundle) -> dict[str, Queue]:
             for path, reason, hint, key in complaints(error, QueueModel):
                 bundle.complain(("queues", name, *path), reason, hint, key=key)
     return queues
+
+
+def _channels(bundle: Bundle, interpolation: Interpolation) -> dict[str, Channel]:
+    """Those that are right."""
+    builder = Channels(bundle, interpolation)
+    made: dict[str, Channel] = {}
+    for name, values in bundle.sections["notify"].items():
+        good = check_name(bundle, "notify", name)
+        channel = builder.build(name, values)
+        if channel is not None and good:
+            made[name] = channel
+    return made
 
 
 def _sources(bundle: Bundle, interpolation: Interpolation) -> dict[str, Source]:

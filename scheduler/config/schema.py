@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from scheduler.config.actions.registry import Actions, discover
 from scheduler.config.bundle import VERSION
 from scheduler.config.fields import NAME_SCHEMA
+from scheduler.config.models.channel import ChannelModel
 from scheduler.config.models.job import DefaultsModel, JobModel
 from scheduler.config.models.queue import QueueModel
 from scheduler.config.models.source import SourceModel
@@ -71,6 +72,12 @@ def schema(actions: Actions | None = None) -> dict[str, Any]:
                 },
                 **names,
             },
+            "notify": {
+                "description": "How people are told, by name: channels that jobs name in their own `notify`.",
+                "type": "object",
+                "additionalProperties": {"description": "One channel.", **_channel()},
+                **names,
+            },
             "sources": {
                 "description": "Who sends webhooks, by name: received at /webhooks/NAME.",
                 "type": "object",
@@ -95,6 +102,13 @@ def text(actions: Actions | None = None) -> str:
 def main() -> int:
     sys.stdout.write(text())
     return 0
+
+
+def _channel() -> dict[str, Any]:
+    """One of the two ways."""
+    made = _mapping(ChannelModel)
+    made["oneOf"] = [{"required": [way]} for way in made["properties"]]
+    return made
 
 
 def _source(known: Schemes) -> dict[str, Any]:

@@ -9,20 +9,23 @@ from scheduler.config.bundle import MERGED
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Path
 from scheduler.config.written import with_keys_of_the_file
+from scheduler.core.channel import Channel
 from scheduler.core.job import Job
 from scheduler.core.model import Json
 from scheduler.core.source import Source
 
 DEFAULT = "(default)"
 SOURCE = "source "
+CHANNEL = "channel "
 _KNOWN = ("signature", "event", "tolerance", "keep", "response")
 """What a preset may say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """One value of a job, or of a source (then `job` is `source NAME`): `key` as in jobs.yaml (`env.PORT` for a part of
-    a mapping), `where` is `file:line`, or in brackets who else says so: `(default)`, `(preset stripe)`."""
+    """One value of a job, of a source (then `job` is `source NAME`) or of a channel (`channel NAME`): `key` as in
+    jobs.yaml (`env.PORT` for a part of a mapping), `where` is `file:line`, or in brackets who else says so:
+    `(default)`, `(preset stripe)`."""
 
     job: str
     key: str
@@ -35,13 +38,17 @@ class Effective:
 
 
 def show(loaded: Loaded, name: str | None = None) -> list[Effective]:
-    """The values of one job or else one source (`source NAME` is never a job), or of all, in the order of the file;
-    KeyError if there is no such thing."""
-    jobs, sources = loaded.configuration.jobs, loaded.configuration.sources
+    """The values of one job, or else one source or channel (`source NAME` and `channel NAME` are never a job), or of
+    all, in the order of the file; KeyError if there is no such thing."""
+    known = loaded.configuration
     if name is None:
-        chosen = [line for source in sources.values() for line in _source(loaded, source)]
-        return chosen + [line for job in jobs.values() for line in _job(loaded, job)]
-    return _job(loaded, jobs[name]) if name in jobs else _source(loaded, sources[name.removeprefix(SOURCE)])
+        chosen = [line for channel in known.channels.values() for line in _channel(loaded, channel)]
+        chosen += [line for source in known.sources.values() for line in _source(loaded, source)]
+        return chosen + [line for job in known.jobs.values() for line in _job(loaded, job)]
+    if name in known.jobs:
+        return _job(loaded, known.jobs[name])
+    source = known.sources.get(name.removeprefix(SOURCE))
+    return _channel(loaded, known.channels[name.removeprefix(CHANNEL)]) if source is None else _source(loaded, source)
 
 
 def _job(loaded: Loaded, job: Job) -> list[Effective]:
@@ -68,6 +75,18 @@ def _source(loaded: Loaded, source: Source) -> list[Effective]:
             unwritten = known if key in _KNOWN else DEFAULT
             where = unwritten if path is None else _where(loaded, ("sources", source.name, *path))
             found.append(Effective(f"{SOURCE}{source.name}", whole, one, where))
+    return found
+
+
+def _channel(loaded: Loaded, channel: Channel) -> list[Effective]:
+    written = loaded.bundle.sections["notify"][channel.name]
+    found = []
+    for key, value in sorted(channel.definition.items()):
+        parts = {f"{key}.{part}": one for part, one in value.items()} if key == channel.kind else {key: value}
+        for whole, one in parts.items():
+            path = _written_at(written, tuple(whole.split(".", 1)))
+            where = DEFAULT if path is None else _where(loaded, ("notify", channel.name, *path))
+            found.append(Effective(f"{CHANNEL}{channel.name}", whole, one, where))
     return found
 
 

@@ -13,8 +13,6 @@ from scheduler.config.refusal import shown
 from scheduler.config.suggest import did_you_mean, suggestion
 
 LATER = {
-    "external": "watching a job that runs elsewhere",
-    "notify": "sending notifications",
     "steps": "a job of several steps",
     "calendars": "a calendar of holidays",
     "callback": "calling back when a run has ended",

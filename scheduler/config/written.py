@@ -18,6 +18,7 @@ from scheduler.config.actions.base import Options
 from scheduler.config.models import on_event as on_event_of
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel
+from scheduler.config.models.channel import written_notify
 from scheduler.core.durations import format_duration
 from scheduler.core.job import Action, Job
 from scheduler.core.model import Json
@@ -67,6 +68,8 @@ def definition_of(job: Job, model: JobModel, action: Json) -> dict[str, Json]:
     if job.on_event is not None:
         made["on_event"] = on_event_of.written(job.on_event)
     if model.acknowledge:
+    if model.notify:
+        made["notify"] = written_notify(model.notify)
         made["acknowledge"] = list(model.acknowledge)
     if model.lock is not None:
         made["lock"] = model.lock

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from scheduler.core.channel import Channel
 from scheduler.core.model import Json, Status
 from scheduler.core.schedule import Schedule
 from scheduler.core.secret import Secret
@@ -106,7 +107,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How a job's silence is judged and told."""
+    """How a job's silence is judged and told. `notify`: what each channel is told of (words of core.tiding.KINDS)."""
 
     heartbeat: bool = True
     grace: timedelta = timedelta(hours=1)
@@ -190,3 +191,4 @@ class Configuration:
     jobs: Mapping[str, Job]
     queues: Mapping[str, Queue]
     sources: Mapping[str, Source] = field(default_factory=dict)
+    channels: Mapping[str, Channel] = field(default_factory=dict)

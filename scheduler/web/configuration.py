@@ -33,7 +33,7 @@ def effective(request: Request) -> Answer:
         values = show(load(Stored(found.files)), name)
     except KeyError:
         hint = "`schedctl list` shows all jobs"
-        raise NotFound(f"no job and no source is named `{name}`", hint=hint) from None
+        raise NotFound(f"no job, source or channel is named `{name}`", hint=hint) from None
     return Answer(
         {"values": [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in values]}
     )

@@ -50,7 +50,7 @@ def test_show_a_source_in_force(screen: Screen) -> None:
     assert list(screen.json("show")) == ["source stripe", "refund", "ledger"]
     assert screen("show", "nothing") == []
     assert screen.code == 4
-    assert "no job and no source is named `nothing`" in screen.err
+    assert "no job, source or channel is named `nothing`" in screen.err
 
 
 def test_diff_and_show_of_files(screen: Screen, tmp_path: Path) -> None:

@@ -27,9 +27,11 @@ Shown = dict[str, Any]
 @click.option("--file", metavar="FILE", help="Of a file instead of what the daemon has in force; needs no daemon.")
 @click.option("--no-defaults", is_flag=True, help="Only what somebody wrote.")
 def show(surface: Surface, job: str | None, file: str | None, no_defaults: bool) -> int:
-    """Shows the values of JOB (default: of all sources and jobs) as they are in force, and where each was written.
+    """Shows the values of JOB (default: of all channels, sources and jobs) as they are in force, and where each
+    was written.
 
-    A source is shown if its name is given and no job has it; `"source NAME"` is always the source."""
+    A source or channel is shown if its name is given and no job has it; `"source NAME"` is always the source,
+    `"channel NAME"` the channel."""
     if file is None:
         values = surface.daemon.get("/v1/effective", {"job": job})["values"]
     else:
@@ -44,8 +46,9 @@ def show(surface: Surface, job: str | None, file: str | None, no_defaults: bool)
     surface.table(columns, rows)
     if values:
         first = values[-1]["job"]
-        source = first.removeprefix("source ")
-        surface.then(command_line("describe", first) if source == first else command_line("verify", source, "--help"))
+        kind, _, name = first.rpartition(" ")
+        after = {"source": ("verify", name, "--help"), "channel": ("notify", "test", name)}
+        surface.then(command_line(*after.get(kind, ("describe", first))))
     return 0
 
 
@@ -58,9 +61,10 @@ def _of_file(surface: Surface, file: str, job: str | None) -> list[Shown]:
     try:
         values = effective(loaded, job)
     except KeyError:
-        there = [*loaded.configuration.jobs, *loaded.configuration.sources]
+        known = loaded.configuration
+        there = [*known.jobs, *known.sources, *known.channels]
         hint = f"it has {', '.join(there[:10])}" if there else "it has none at all"
-        raise NotFound(f"{file} has no job and no source `{job}`", hint=hint) from None
+        raise NotFound(f"{file} has no job, source or channel `{job}`", hint=hint) from None
     return [{"job": one.job, "key": one.key, "value": one.value, "where": one.where} for one in values]
 
 

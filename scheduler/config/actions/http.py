@@ -38,6 +38,7 @@ def _body(value: object) -> str:
     return text
 
 
+Body = Annotated[str, PlainValidator(_body), WithJsonSchema({"type": "string"})]
 _STATUS_SCHEMA = {"type": "integer", "minimum": 100, "maximum": 599}
 
 
@@ -53,9 +54,7 @@ class HttpOptions(Options):
         Headers, Field(description="Further headers; a value may be a secret: {env: NAME, prefix: 'Bearer '}.")
     ] = Field(default_factory=dict)
     body: Annotated[
-        str | None,
-        PlainValidator(_body),
-        WithJsonSchema({"type": "string"}),
+        Body | None,
         Field(description="A Jinja2 template of the body; without it the run's payload is sent as JSON."),
     ] = None
     expect_status: Annotated[
