@@ -134,7 +134,9 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
             self.events[self._name] = on_event
         if scan is not None:
             self.scans[self._name] = scan
-        if model.secrets or options is not None:
+        if model.notify:
+            self.channels[self._name] = model.notify
+        if model.secrets or options is not None or model.heartbeat.ping_url is not None:
             self._note_secrets(model, options)
         zone_written = any("timezone" in keys for keys in (self._own, self._defaults, self._broken))
         timing = Timing(self._name, model, broken, zone_written, self._complain)
