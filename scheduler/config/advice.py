@@ -60,6 +60,9 @@ def _about(loaded: Loaded, job: Job, now: datetime, here: Here | None) -> Iterat
         yield from about_command(loaded, job)
     yield from about_variables(loaded, job)
     yield from _about_grace(loaded, job, now)
+    if job.external and job.schedule is None:
+        reason = "it has no schedule, so nothing is expected of it: its failures are heard, its silence is not"
+        yield Remark(("external",), "unexpected", reason, "add schedule and timezone: when it runs there")
     yield from about_scan(loaded, job)
     if job.leftovers is Leftovers.KEEP:
         reason = "what a run leaves behind is kept only as long as this daemon lives: it ends when schedulerd does"

@@ -13,6 +13,7 @@ from scheduler.config.actions.base import Options
 from scheduler.config.actions.compensate import CompensateOptions
 from scheduler.config.actions.registry import Actions
 from scheduler.config.bundle import MERGED, Bundle
+from scheduler.config.elsewhere import check_external
 from scheduler.config.fields import NAME_RULE, to_name
 from scheduler.config.interpolation import Interpolation
 from scheduler.config.models import retries as retries_of
@@ -24,7 +25,19 @@ from scheduler.config.timing import Timing
 from scheduler.config.translate import complaints, meant
 from scheduler.config.triggers import check_triggers
 from scheduler.config.written import action_of, canonical, definition_of, fingerprint_of
-from scheduler.core.job import After, CatchUp, Child, Job, Leftovers, Limits, OnLost, Overlap, Watch, lock_key
+from scheduler.core.job import (
+    EXTERNAL,
+    After,
+    CatchUp,
+    Child,
+    Job,
+    Leftovers,
+    Limits,
+    OnLost,
+    Overlap,
+    Watch,
+    lock_key,
+)
 from scheduler.core.model import Status
 from scheduler.core.secret import Secret
 from scheduler.core.source import Compensate, OnEvent, Order
@@ -147,7 +160,11 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
         scheduled = model.schedule is not None or "schedule" in broken
         scans = scan is not None or "compensate" in broken & self._own.keys()
         check_triggers(model, self._own, scans, scheduled, self._complain)
-        overlap = self._overlap(model, scheduled, broken, scans)
+        if action.kind == EXTERNAL:
+            check_external(self._own, self._complain)
+            overlap = Overlap.ALLOW  # What keeps its runs apart is where it runs.
+        else:
+            overlap = self._overlap(model, scheduled, broken, scans)
         leftovers = self._leftovers(model, overlap, broken)
         timeout = model.timeout
         if timeout is None:

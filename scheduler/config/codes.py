@@ -33,6 +33,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         # how it is watched
         "grace-long": "a grace longer than the time between occurrences",
         "grace-short": "a run that may take longer than its grace",
+        "unexpected": "an external job without a schedule: its silence is not heard",
         # what it scans
         "beyond-list": "a scan that looks further back than its provider lists",
         # what this machine lacks

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from scheduler.config.actions.base import Options
+from scheduler.config.elsewhere import NOT_OURS
 from scheduler.config.models import on_event as on_event_of
 from scheduler.config.models import retries as retries_of
 from scheduler.config.models.job import JobModel
@@ -83,6 +84,8 @@ def definition_of(job: Job, model: JobModel, action: Json) -> dict[str, Json]:
     if limits is not None:
         shown = {"memory": limits.memory and size_text(limits.memory), "tasks": limits.tasks, "nice": limits.nice}
         made["limits"] = {name: value for name, value in shown.items() if value is not None}
+    if job.external:
+        return {key: value for key, value in made.items() if key not in NOT_OURS and key != "payload_retries"}
     return made
 
 

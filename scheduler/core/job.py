@@ -18,6 +18,10 @@ from scheduler.core.secret import Secret
 from scheduler.core.source import Compensate, OnEvent, Source
 
 
+EXTERNAL = "external"
+"""The kind of action of a job that runs somewhere else and tells us how it went."""
+
+
 class Overlap(StrEnum):
     SKIP = "skip"
     QUEUE = "queue"
@@ -157,6 +161,11 @@ class Job:
     child: Child = Child()
     watch: Watch = Watch()
     compensate: Compensate | None = None
+
+    @property
+    def external(self) -> bool:
+        """It runs somewhere else: expected by its schedule, told by pings, never planned or started here."""
+        return self.action.kind == EXTERNAL
 
     @property
     def definition(self) -> Mapping[str, Json]:

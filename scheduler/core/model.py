@@ -14,6 +14,9 @@ from typing import Any
 Json = Any
 """Anything `json.dumps` takes."""
 
+ELSEWHERE = "elsewhere"
+"""In the place of a node: a run of an external job, which no node holds. In a schedule version: nothing plans it."""
+
 
 class Cause(StrEnum):
     """Why a run exists."""
@@ -97,6 +100,11 @@ class ScheduleVersion:
     spec: Mapping[str, Json]
     valid_from: datetime
     valid_to: datetime | None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Of an external job: its instants are expected, and neither planned nor audited."""
+        return bool(self.spec.get(ELSEWHERE))
 
 
 @dataclass(frozen=True, slots=True)

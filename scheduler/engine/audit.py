@@ -29,9 +29,11 @@ _TICK = timedelta(microseconds=1)
 
 
 def audit(store: Store, since: datetime, until: datetime, job: str | None = None) -> AuditReport:
-    """The balance of every job (or one) whose schedule was in force in `[since, until]`."""
+    """The balance of every job (or one) whose schedule was in force in `[since, until]`. What runs elsewhere owes this
+    ledger nothing: whether it ran is for its deadline to say."""
     with store.read() as tx:
-        names = sorted({version.job for version in tx.jobs.versions(since, job) if version.valid_from < until})
+        versions = [one for one in tx.jobs.versions(since, job) if one.valid_from < until and not one.elsewhere]
+        names = sorted({version.job for version in versions})
     balances = []
     for name in names:
         with store.read() as tx:

@@ -50,7 +50,7 @@ def balance(tx: Transaction, job: str, since: datetime, until: datetime) -> tupl
     for version in tx.jobs.versions(since, job):
         first = max(since, version.valid_from + _TICK, pruned or since)
         last = min(until, version.valid_to or until)
-        if first > last:
+        if first > last or version.elsewhere:
             continue
         if (version.spec["tzdata"], version.spec["code"]) != (TZDATA_VERSION, SCHEDULE_CODE):
             total.unknown.append(_not_recomputable(version, first, last))

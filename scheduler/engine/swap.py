@@ -10,7 +10,7 @@ import structlog
 
 from scheduler.core.errors import Refused
 from scheduler.core.job import Action, CatchUp, Configuration, Job
-from scheduler.core.model import Generation, JobState, ScheduleVersion
+from scheduler.core.model import ELSEWHERE, Generation, JobState, ScheduleVersion
 from scheduler.core.policy import Plan, plan
 from scheduler.core.ports import Transaction
 from scheduler.core.requests import Due, Leftover
@@ -65,6 +65,14 @@ def schedule_spec(schedule: Schedule) -> dict[str, object]:
         "tzdata": TZDATA_VERSION,
         "code": SCHEDULE_CODE,
     }
+
+
+def version_of(job: Job) -> dict[str, object] | None:
+    """What its schedule version says; None: it has none. Instants of an external job are expected and not planned,
+    which its version says."""
+    if job.schedule is None or not job.enabled:
+        return None
+    return schedule_spec(job.schedule) | ({ELSEWHERE: True} if job.external else {})
 
 
 def schedule_of(spec: Mapping[str, object]) -> Schedule:
@@ -234,7 +242,7 @@ def _open(
         before = states.get(job.name)
         present = before is not None and before.removed_at is None
         version = versions.get(job.name)
-        spec = schedule_spec(job.schedule) if job.schedule is not None and job.enabled else None
+        spec = version_of(job)
         next_due = before.next_due_at if before is not None else None
         settled = before.settled_until if before is not None and present else now
         if (version.spec if version is not None else None) != spec:
@@ -243,7 +251,8 @@ def _open(
                 closing.setdefault(start, []).append(job.name)
             if spec is not None:
                 opening.append(ScheduleVersion(job.name, spec, start, None))
-            next_due = job.schedule.after(start) if job.schedule is not None and job.enabled else None
+            planned = job.schedule is not None and job.enabled and not job.external
+            next_due = job.schedule.after(start) if job.schedule is not None and planned else None
             missed = before is not None and before.deadline_at is not None and before.deadline_at <= now
             settled = settled if missed else now
         rows.append((_state(job, before, generation, next_due, settled, now), job.definition_text))

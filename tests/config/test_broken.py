@@ -159,7 +159,7 @@ MEANING = [
     ("jobs:\n  a: echo\n", 2, "where the job's keys are expected", "command"),
     ("jobs:\n  a:\n    command: x\n    call: m:f\n", 4, "one action", "keep one"),
     ("jobs:\n  a:\n    command: x\n    http: {url: http://x}\n", 4, "one action", "keep one"),
-    ("jobs:\n  a:\n    external: true\n", 3, "not supported by this release", "remove it"),
+    ("jobs:\n  a:\n    external: false\n", 3, "`false` is not true", "write external: true"),
     ("jobs:\n  a b:\n    command: x\n", 2, "`a b` is not a good name", "letters, digits"),
     ("jobs:\n  -a:\n    command: x\n", 2, "`-a` is not a good name", "beginning with a letter"),
     (f"jobs:\n  {'a' * 101}:\n    command: x\n", 2, "is not a good name", "at most 100"),
