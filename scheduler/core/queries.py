@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from scheduler.core.event_queries import EventQueries
@@ -146,16 +146,22 @@ class JobGauge:
     last_exit_code: int | None = None
 
 
+FAREWELL = timedelta(minutes=16)
+"""For how long a removed job is told to be gone: longer than the 15 minutes that alert rules look back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gauges:
     """All that `/metrics` reads from the database, in one snapshot. Removed jobs are left out, but for what they left
-    behind: `dead_letters` counts those of every job that has any, removed or not."""
+    behind: `dead_letters` counts those of every job that has any, removed or not; `gone` names those removed less than
+    FAREWELL ago, by whichever node or process (empty if only some jobs were asked for)."""
 
     jobs: tuple[JobGauge, ...]
     queues: tuple[QueueView, ...]
     nodes: tuple[NodeView, ...]
     generation: int
     dead_letters: Mapping[str, int] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
 
 
 COUNTED = 100_000

@@ -15,8 +15,6 @@ from scheduler.observe.tally import Tally
 RESULTS = ("completed", "failed", "timeout", "lost", "canceled", "skipped")
 """What becomes of runs: the final statuses; of failures those by time and by loss apart."""
 DURATION_BOUNDS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
-FAREWELL = 900.0
-"""Seconds for which the deadline of a removed job says `+Inf`: longer than any rule of ours looks back."""
 
 
 class JobFamilies:
@@ -29,11 +27,10 @@ class JobFamilies:
         self._histograms = histograms
         self._labels: dict[str, str] = {}
         self._told: dict[str, tuple[Job | None, str]] = {}
-        self._gone: dict[str, float] = {}
         self._passed: dict[str, datetime] | None = None
 
-    def update(self, gauges: Gauges, monotonic: float, now: datetime) -> None:
-        """Notes which jobs came and went, and counts the deadlines that passed since the last look."""
+    def update(self, gauges: Gauges, now: datetime) -> None:
+        """Notes which jobs there are, and counts the deadlines that passed since the last look."""
         passed = {
             one.state.name: one.state.deadline_at
             for one in gauges.jobs
@@ -48,19 +45,14 @@ class JobFamilies:
         for one in gauges.jobs:
             name = one.state.name
             self._labels[name] = before.get(name) or f"{{job_name={quoted(name)}"
-        for name in before.keys() - self._labels.keys():
-            self._gone[name] = monotonic
-        self._gone = {
-            name: at for name, at in self._gone.items() if name not in self._labels and monotonic - at < FAREWELL
-        }
 
-    def families(self, gauges: Gauges, jobs: Mapping[str, Job], *, vouch: bool, monotonic: float) -> Iterator[str]:
+    def families(self, gauges: Gauges, jobs: Mapping[str, Job], *, vouch: bool) -> Iterator[str]:
         """The text of one metric after the other, for the jobs of the last update. `vouch` False: the database has been
         silent for long; then a deadline that says "nothing is expected" is no longer told, a finite one is."""
         labels = self._labels
         rows = [(labels[one.state.name], one) for one in gauges.jobs]
         yield self._info(rows, jobs)
-        yield self._deadlines(rows, vouch)
+        yield _deadlines(rows, gauges.gone, vouch)
         for name, help_text, value in _GAUGES:
             yield _gauge(name, help_text, [(label, value(one)) for label, one in rows])
         for name, help_text, value in _RARE:
@@ -88,15 +80,6 @@ class JobFamilies:
             self._told[one.state.name] = (job, facts)
             lines.append(f"schedctl_job_info{label}{facts}}} 1.0\n")
         return family("schedctl_job_info", "gauge", "Facts about the job; always 1. Join on job_name.", lines)
-
-    def _deadlines(self, rows: list[tuple[str, JobGauge]], vouch: bool) -> str:
-        deadlines = [(label, unix(one.state.deadline_at, math.inf)) for label, one in rows]
-        deadlines += [(f"{{job_name={quoted(name)}", math.inf) for name in self._gone]
-        return _gauge(
-            "schedctl_job_deadline_timestamp_seconds",
-            "Unix time by which the next success must be seen; +Inf while nothing is expected (paused, removed).",
-            [row for row in deadlines if vouch or row[1] < math.inf],
-        )
 
     def _counters(self) -> Iterator[str]:
         yield self._by_word("schedctl_job_runs_total", "Finished runs, by result.", "runs", "result", RESULTS)
@@ -142,6 +125,16 @@ class JobFamilies:
             else:
                 lines.append(never.replace("{start}", start))
         return family(name, "counter", help_text, lines)
+
+
+def _deadlines(rows: list[tuple[str, JobGauge]], gone: tuple[str, ...], vouch: bool) -> str:
+    deadlines = [(label, unix(one.state.deadline_at, math.inf)) for label, one in rows]
+    deadlines += [(f"{{job_name={quoted(name)}", math.inf) for name in gone]
+    return _gauge(
+        "schedctl_job_deadline_timestamp_seconds",
+        "Unix time by which the next success must be seen; +Inf while nothing is expected (paused, removed).",
+        [row for row in deadlines if vouch or row[1] < math.inf],
+    )
 
 
 def _facts(job: Job | None) -> str:

@@ -1,7 +1,8 @@
 """`/metrics`: what the database said last, what notices told, rendered from memory.
 
 All series of a job exist from the first refresh after it was loaded (counters at 0) and end with it; its deadline says
-`+Inf` for a while longer, so that no rule that looks back sees a ghost. Label values are names and short fixed words.
+`+Inf` for a while longer, also after a restart, so that no rule that looks back sees a ghost. Label values are names
+and short fixed words.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ EVERY = 5.0
 """Seconds between two looks at the database."""
 WHOLE = 60.0
 """Seconds after which a look takes in every job again, not just those of which something was heard."""
+OVERDUE = 20.0
+"""Seconds without a look after which the database counts as away."""
 BLIND = 60.0
 """Seconds without the database after which `+Inf` deadlines are no longer vouched for."""
 
@@ -107,7 +110,7 @@ class Metrics:
         else:
             gauges = _merged(self._gauges, gauges, touched)
         with self._lock:
-            self._jobs.update(gauges, monotonic, now)
+            self._jobs.update(gauges, now)
             self._gauges, self._now, self._read_at, self._database_up = gauges, now, monotonic, True
             self._scans = scans
         return True
@@ -119,23 +122,26 @@ class Metrics:
         with self._lock:
             if self._gauges is not None:
                 jobs = configuration.jobs if configuration is not None else {}
-                texts = self._jobs.families(self._gauges, jobs, vouch=not self._blind, monotonic=self._monotonic())
+                texts = self._jobs.families(self._gauges, jobs, vouch=self._silent <= BLIND)
                 parts = [text.encode() for text in texts]
         parts.append(generate_latest(self._registry))
         return b"".join(parts)
 
     @property
-    def _blind(self) -> bool:
-        return self._monotonic() - self._read_at > BLIND
+    def _silent(self) -> float:
+        """Seconds since the database was read."""
+        return self._monotonic() - self._read_at
 
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client asks for: all but the metrics of each job."""
         configuration = self._configuration()
         with self._lock:
-            gauges, now, scans, blind = self._gauges, self._now, self._scans, self._blind
+            gauges, now, scans, silent = self._gauges, self._now, self._scans, self._silent
+            # A look that hangs raises nothing.
+            up = self._database_up and silent <= OVERDUE
         if gauges is not None:
-            yield from scan_families(scans, self._tally, gauges, now, vouch=not blind)
-        yield from daemon_families(self._surroundings, self._tally, gauges, configuration, now, up=self._database_up)
+            yield from scan_families(scans, self._tally, gauges, now, vouch=silent <= BLIND)
+        yield from daemon_families(self._surroundings, self._tally, gauges, configuration, now, up=up)
 
     def served(self, route: str, method: str, status: int, seconds: float) -> None:
         """An answer of the API; `route` is a declared path, never one that somebody sent."""
@@ -166,7 +172,7 @@ def _merged(old: Gauges, new: Gauges, asked: Collection[str]) -> Gauges:
     """The new look, which asked for some jobs only, over the old one."""
     jobs = {one.state.name: one for one in old.jobs if one.state.name not in asked}
     jobs |= {one.state.name: one for one in new.jobs}
-    return replace(new, jobs=tuple(jobs[name] for name in sorted(jobs)))
+    return replace(new, jobs=tuple(jobs[name] for name in sorted(jobs)), gone=old.gone)
 
 
 def _settled(tally: Tally, fields: Mapping[str, object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, func, select
 
-from scheduler.core.queries import Gauges, JobGauge, NodeView, QueueView
+from scheduler.core.queries import FAREWELL, Gauges, JobGauge, NodeView, QueueView
 from scheduler.store import tables as t
 from scheduler.store.generations import SqlGenerations
 from scheduler.store.nodes import SqlNodes
@@ -89,7 +89,13 @@ def gauges(session: Session, now: datetime, names: Collection[str] | None = None
             )
         )
     generation = SqlGenerations(session).newest_id()
-    return Gauges(tuple(jobs), tuple(queue_views(session)), tuple(node_views(session)), generation, dead)
+    gone = () if names is not None else _gone(session, now)
+    return Gauges(tuple(jobs), tuple(queue_views(session)), tuple(node_views(session)), generation, dead, gone)
+
+
+def _gone(session: Session, now: datetime) -> tuple[str, ...]:
+    query = select(t.jobs.c.name).where(t.jobs.c.removed_at > now - FAREWELL).order_by(t.jobs.c.name)
+    return tuple(name for (name,) in session.rows(query))
 
 
 def seconds_of(row: Row[Any]) -> float:

@@ -179,7 +179,13 @@ def test_a_removed_job_says_farewell_and_goes(watched: Watched) -> None:
     named = {key for key in page if ("job_name", "minutely") in key[1]}
     assert named == {("schedctl_job_deadline_timestamp_seconds", (("job_name", "minutely"),))}
     assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="minutely") == math.inf
-    watched.seconds += 901
+    watched.seconds += EVERY
+    watched.metrics.refresh(watched.rig.store, watched.rig.clock.now())
+    assert {key for key in watched.page() if ("job_name", "minutely") in key[1]} == named, "some jobs were looked at"
+    later = Metrics(watched.rig.bus, "1", "2")
+    later.refresh(watched.rig.store, watched.rig.clock.now())
+    assert of(read(later.render()), "schedctl_job_deadline_timestamp_seconds", job_name="minutely") == math.inf
+    watched.rig.clock.turn(minutes=17)
     assert not {key for key in watched.refresh() if ("job_name", "minutely") in key[1]}
 
 
@@ -218,7 +224,10 @@ def test_without_the_database_the_page_stands_and_stops_vouching(watched: Watche
     page = watched.page()
     assert of(page, "schedctl_database_up") == 0
     assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="ticket") == math.inf
-    watched.seconds += 61
+    assert of(watched.refresh(), "schedctl_database_up") == 1
+    watched.seconds += 21
+    assert of(watched.page(), "schedctl_database_up") == 0, "a look that hangs raises nothing"
+    watched.seconds += 40
     page = watched.page()
     assert ("schedctl_job_deadline_timestamp_seconds", (("job_name", "ticket"),)) not in page
     assert of(page, "schedctl_job_deadline_timestamp_seconds", job_name="report") < math.inf
