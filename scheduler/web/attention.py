@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from scheduler.core.ids import short
-from scheduler.core.model import Output, Run
+from scheduler.core.last_line import last_line
+from scheduler.core.model import Run
 from scheduler.core.queries import JobView, NodeView, Queries, QueueView
 from scheduler.core.remark import Remark
 from scheduler.core.scan import Hole
@@ -17,8 +18,6 @@ from scheduler.web.reception import Reception
 
 MOST_OUTPUTS = 20
 """Jobs whose last line of output is looked up."""
-OURS = "[schedulerd] "
-"""So begins a line that the daemon added to what a job printed."""
 STUCK = timedelta(minutes=5)
 """A ready run that waits longer than this in its queue is worth a word."""
 HOLE_TOLD = timedelta(days=1)
@@ -157,18 +156,3 @@ def add_last_lines(problems: list[Shown], queries: Queries) -> None:
     """Fills in the last line that the runs printed which the problems are about."""
     for problem in [one for one in problems if one["run_id"] is not None][:MOST_OUTPUTS]:
         problem["last_line"] = last_line(queries.output(problem["run_id"]))
-
-
-def last_line(output: Output | None) -> str | None:
-    """The last line that is not blank, as printable text of at most 300 characters. What the daemon added to the output
-    counts only if the job itself said nothing."""
-    if output is None:
-        return None
-    end = (output.tail or output.head)[-4096:]
-    ours = None
-    for line in reversed(end.decode("utf-8", "replace").splitlines()):
-        text = "".join(character if character.isprintable() else " " for character in line).strip()
-        if text and not text.startswith(OURS):
-            return text[-300:]
-        ours = ours or text[-300:] or None
-    return ours

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from scheduler.core.errors import Unavailable
+from scheduler.core.last_line import last_line
 from scheduler.core.model import Node, Output, Status
 from scheduler.core.remark import Remark
 from scheduler.web.answers import Answer
-from scheduler.web.attention import last_line
 from tests.engine.doubles import START
 from tests.engine.rig import canceled, failed
 from tests.faces import JOBS, Faces
