@@ -118,7 +118,7 @@ class App:
             self.file.warnings,
             self.service.reloading,
             check=shlex.join(["schedctl", "check", str(self.file.path)]),
-            judge=turns.judge,
+            judge=lambda job, due, now: turns.judge(job, self.worker.amend(due, now), now),
         )
         self.worker = Worker(
             store,
@@ -135,7 +135,9 @@ class App:
             self.reloader.follow,
             self.starting.submit,
         )
-        self._planner = Planner(store, in_force, bus, self._node, self.worker.claim, self.worker.take, turns)
+        self._planner = Planner(
+            store, in_force, bus, self._node, self.worker.claim, self.worker.take, self.worker.amend, turns
+        )
         self._beats = Beats(
             store,
             in_force,

@@ -82,6 +82,12 @@ class Held:
         with self._lock:
             return self._lives.get(live.run.id) is live
 
+    def ended(self, run: str, attempt: int) -> Live | None:
+        """That attempt, if it is over and not yet settled."""
+        with self._lock:
+            live = self._lives.get(run)
+            return live if live is not None and live.outcome is not None and live.run.attempt == attempt else None
+
     def end(self, live: Live, outcome: Outcome, span: Span) -> bool:
         """Notes how it ended and when; False if that is known already."""
         with self._lock:

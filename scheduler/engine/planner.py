@@ -30,7 +30,8 @@ BATCH = 500
 
 class Planner:
     """`claim` says what this node could run right now (None: nothing); `hand_over` gets each claim back, with what was
-    claimed (None: nobody knows, the transaction failed); `turns` remembers when all was planned last."""
+    claimed (None: nobody knows, the transaction failed); `amend` gives what the ledger says of a job as this node knows
+    it better; `turns` remembers when all was planned last."""
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Planner:
         node: Callable[[], str],
         claim: Callable[[], Claim | None],
         hand_over: Callable[[Claim, list[Run] | None], None],
+        amend: Callable[[Due, datetime], Due],
         turns: Turns,
     ) -> None:
         self._store = store
@@ -48,6 +50,7 @@ class Planner:
         self._node = node
         self._claim = claim
         self._hand_over = hand_over
+        self._amend = amend
         self._turns = turns
 
     def tick(self, now: datetime) -> int:
@@ -137,7 +140,7 @@ class Planner:
         announce(self._bus, planned)
 
     def _judge(self, configuration: Configuration, due: Due, now: datetime) -> Plan:
-        return self._turns.explain(plan(configuration.jobs[due.state.name], due, now))
+        return self._turns.explain(plan(configuration.jobs[due.state.name], self._amend(due, now), now))
 
 
 def _is_due(state: JobState, generation: int, now: datetime) -> bool:

@@ -16,7 +16,7 @@ from scheduler.core.lifecycle import settle
 from scheduler.core.model import Cause, FailReason, JobState, Run
 from scheduler.core.outcome import Failed, GivenBack, Outcome, Span
 from scheduler.core.ports import Store
-from scheduler.core.requests import Claim
+from scheduler.core.requests import Claim, Due, Unfinished
 from scheduler.core.source import FetchCurrent
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
@@ -84,6 +84,19 @@ class Worker:
             self._wake()
         if lives:
             self._aside(partial(self._begin_all, lives))
+
+    def amend(self, due: Due, now: datetime) -> Due:
+        """The same without the runs that have ended here for good and wait to be written down: what is over is in
+        nobody's way. Of another node's runs only the ledger is known. From any thread, while the job's row is held."""
+        left = tuple(one for one in due.unfinished if not self._finished(one, now))
+        return due if len(left) == len(due.unfinished) else replace(due, unfinished=left)
+
+    def _finished(self, one: Unfinished, now: datetime) -> bool:
+        """Whether its attempt is over and none will follow, which the ledger need not know yet."""
+        live = self._held.ended(one.run, one.attempt)
+        if live is None or live.outcome is None:
+            return False
+        return settle(live.run, live.outcome, self._in_force.job(one.job), now, 0.0).status.final
 
     def live(self) -> list[Run]:
         return [one.run for one in self._held.lives()]

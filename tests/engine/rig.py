@@ -93,7 +93,7 @@ class Rig:
             _from_texts,
             _no_words,
             _no_warnings,
-            judge=lambda *owed: self.turns.judge(*owed),
+            judge=lambda job, due, now: self.turns.judge(job, self.worker.amend(due, now), now),
         )
         self.worker = Worker(
             self.store,
@@ -244,7 +244,14 @@ class Rig:
     def _new_planner(self) -> Planner:
         self.turns = Turns(self.clock, lambda: self.obstacle)
         return Planner(
-            self.store, self.in_force, self.bus, lambda: self.node, self.worker.claim, self.worker.take, self.turns
+            self.store,
+            self.in_force,
+            self.bus,
+            lambda: self.node,
+            self.worker.claim,
+            self.worker.take,
+            self.worker.amend,
+            self.turns,
         )
 
     def _wake(self) -> None:

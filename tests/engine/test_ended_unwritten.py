@@ -1,0 +1,159 @@
+"""What has ended here is in nobody's way, although the ledger does not say so yet."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from scheduler.core.errors import Unavailable
+from scheduler.core.model import SkipReason, Status
+from scheduler.store.store import SqlStore
+from tests.databases import Place
+from tests.engine.doubles import START
+from tests.engine.rig import Rig, at, failed, instants, jobs
+
+SECONDLY = {"schedule": "* * * * * *"}
+MINUTELY = {"schedule": "* * * * *"}
+
+
+def plan(rig: Rig) -> None:
+    """The planner comes before the worker has written anything down."""
+    rig.planner.tick(rig.store.now())
+
+
+def test_an_occurrence_is_not_skipped_for_a_run_that_has_ended(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all()
+    rig.turn(minutes=1)
+    plan(rig)
+    assert rig.statuses("a") == ["RUNNING", "PENDING"], "it waits until the other's end is written down"
+    rig.worker.tick(rig.store.now())
+    assert rig.statuses("a") == ["COMPLETED", "RUNNING"]
+    assert instants(rig.runs("a")) == [at(8, 1), at(8, 2)]
+    assert rig.skips("a") == []
+
+
+def test_one_that_is_tried_again_is_in_the_way(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {**MINUTELY, "retries": ["5m"]}}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(failed())
+    rig.turn(minutes=1)
+    plan(rig)
+    assert rig.skipped("a") == [("overlap", at(8, 2), at(8, 2), 1)]
+
+
+def test_one_that_has_ended_is_not_replaced(store: SqlStore) -> None:
+    """To ask it to end would turn what it came to into `canceled`."""
+    rig = Rig(store, jobs({"a": {**MINUTELY, "overlap": "replace"}}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all(failed())
+    rig.turn(minutes=1)
+    plan(rig)
+    rig.worker.tick(rig.store.now())
+    assert rig.statuses("a") == ["FAILED", "RUNNING"]
+
+
+def test_a_reload_judges_what_is_owed_by_what_has_ended(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.executor.finish_all()
+    rig.turn(minutes=1)
+    rig.reload(jobs({"a": {**MINUTELY, "priority": 1}}))
+    assert rig.skips("a") == []
+    rig.tick()
+    assert rig.statuses("a") == ["COMPLETED", "RUNNING"]
+    assert instants(rig.runs("a")) == [at(8, 1), at(8, 2)]
+
+
+def test_an_end_that_can_never_be_written_does_not_stop_planning(
+    sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY, "b": MINUTELY}))
+    rig.tick(minutes=1)
+    (stuck,) = rig.executor.of("a")
+    write = rig.worker._settler._write
+
+    def refuse(ended: list[object], *rest: object, **more: object) -> int:
+        if any(one.run.id == stuck for one in ended):  # type: ignore[attr-defined]
+            raise ValueError("cannot be written")
+        return write(ended, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rig.worker._settler, "_write", refuse)
+    for _ in range(4):
+        rig.executor.finish_all()
+        rig.tick(minutes=1)
+    assert instants(rig.runs("b")) == [at(8, minute) for minute in range(1, 6)]
+    first, second = rig.runs("a")
+    assert (first.status, second.status) == (Status.RUNNING, Status.PENDING)
+    (skip,) = rig.skips("a")
+    assert (skip.reason, skip.first, skip.last) == (SkipReason.OVERLAP, at(8, 3), at(8, 5))
+    assert skip.blocked_by == second.id, "which waits for the lock, as the ledger has it"
+    monkeypatch.undo()
+    rig.tick()
+    assert rig.statuses("a") == ["COMPLETED", "RUNNING"]
+
+
+@contextmanager
+def written_by_another(database: Path) -> Iterator[None]:
+    """Somebody else holds the database's one place for a writer."""
+    other = sqlite3.connect(database, isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+    finally:
+        other.close()
+
+
+def skips_by_what_was_over(rig: Rig, job: str) -> list[tuple[datetime, datetime]]:
+    """Overlap skips, with the end of the run that they name, where that had ended before."""
+    runs = {run.id: run for run in rig.runs(job)}
+    found = []
+    for skip in rig.skips(job):
+        if skip.reason == SkipReason.OVERLAP:
+            assert skip.blocked_by is not None
+            ended = runs[skip.blocked_by].finished_at
+            if ended is not None and ended <= skip.first:
+                found.append((skip.first, ended))
+    return found
+
+
+@pytest.mark.parametrize("first", ["planner", "worker"])
+def test_a_database_that_another_writer_locks_for_ten_seconds(
+    sqlite: SqlStore, sqlite_place: Place, first: str
+) -> None:
+    """Runs of 0.2 s end while nothing can be written. None of them is in the way of what falls due after it."""
+    names = [f"j{number}" for number in range(4)]
+    rig = Rig(sqlite, jobs(dict.fromkeys(names, SECONDLY)))
+    loops = [rig.planner.tick, rig.worker.tick]
+    refused: list[datetime] = []
+
+    def turn(now: datetime) -> None:
+        for tick in loops if first == "planner" else reversed(loops):
+            try:
+                tick(now)
+            except Unavailable:
+                refused.append(now)
+
+    for second in range(20):
+        now = rig.turn(seconds=0.8)
+        if second == 5:
+            with written_by_another(sqlite_place.state_dir / "scheduler.db"):
+                turn(now)
+        elif not 5 < second < 15:
+            turn(now)
+        rig.turn(seconds=0.2)
+        rig.executor.finish_all()
+    rig.tick(seconds=0.8)
+    assert len(refused) == 2
+    for name in names:
+        assert skips_by_what_was_over(rig, name) == []
+        assert rig.statuses(name).count("COMPLETED") == 9
+    rig.tick(minutes=2)
+    assert rig.audit(START).clean
