@@ -133,7 +133,8 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What the database knows about a job. `generation` is that of its last change."""
+    """What the database knows about a job. `generation` is that of its last change, `state` one of core.state.KEPT and
+    since when it is that (None: it never changed)."""
 
     name: str
     generation: int
@@ -149,6 +150,8 @@ class JobState:
     last_failure_at: datetime | None = None
     consecutive_failures: int = 0
     alarm: str | None = None
+    state: str = "up"
+    state_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.core.counted import counted
-from scheduler.core.model import JobState, Json, Pause, Status
+from scheduler.core.model import JobState, Json, Pause, Run, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,15 @@ class Settlement:
     ended: datetime | None = None
     took: float | None = None
     keeps_lock: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was settled: the runs as they are afterwards, without payloads, and, by name, how the jobs stand of which a
+    run was COMPLETED or FAILED. Their deadlines are still those from before."""
+
+    runs: list[Run]
+    jobs: Mapping[str, JobState]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""What follows the end of attempts, in the transaction that writes it: locks, follow-up runs, deadlines."""
+"""What follows the end of attempts, in the transaction that writes it: locks, follow-up runs, deadlines, flips."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.core.execution import Bus
@@ -11,7 +12,16 @@ from scheduler.core.ports import Transaction
 from scheduler.core.requests import Settlement
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import check_loaded, follow_ups
+from scheduler.engine.flips import Flipped, flip_after_runs
 from scheduler.engine.in_force import InForce
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """The runs that changed, and what that made of their jobs: to be published after the commit."""
+
+    runs: list[Run]
+    flipped: Flipped = Flipped()
 
 
 def settle_all(
@@ -21,19 +31,20 @@ def settle_all(
     now: datetime,
     *,
     orphans: bool = False,
-) -> list[Run]:
-    """Settles, gives every `after` subscriber its run, refreshes the deadlines; the runs that changed.
+) -> Aftermath:
+    """Settles, gives every `after` subscriber its run, refreshes the deadlines, stores what that makes of the jobs.
 
     Raises LoadFirst, and then nothing was written, when the newest generation has to be loaded to know who follows."""
     loaded = check_loaded(tx, in_force) if any(one.status.final for one in settlements) else True
-    runs = tx.runs.settle(settlements, now, orphans=orphans)
+    settled = tx.runs.settle(settlements, now, orphans=orphans)
     configuration = in_force.current.configuration
-    new = follow_ups(tx, in_force, runs, now, loaded=loaded)
+    new = follow_ups(tx, in_force, settled.runs, now, loaded=loaded)
     if new:
         tx.runs.insert(new)
-    completed = {run.job for run in runs if run.status is Status.COMPLETED}
-    refresh_deadlines(tx, [configuration.jobs[name] for name in completed if name in configuration.jobs], now)
-    return runs
+    completed = {run.job for run in settled.runs if run.status is Status.COMPLETED}
+    jobs = [configuration.jobs[name] for name in completed if name in configuration.jobs]
+    deadlines = refresh_deadlines(tx, jobs, now, settled.jobs)
+    return Aftermath(settled.runs, flip_after_runs(tx, configuration, settled, deadlines, now))
 
 
 def announce_settled(bus: Bus, run: Run, now: datetime, *, lost_with: str | None = None) -> None:

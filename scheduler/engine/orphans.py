@@ -11,6 +11,7 @@ from scheduler.core.model import FailReason, Run
 from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.core.ports import Store, Transaction
 from scheduler.engine.aftermath import announce_settled, settle_all
+from scheduler.engine.flips import publish_flips
 from scheduler.engine.in_force import InForce
 
 BATCH = 500
@@ -50,15 +51,16 @@ def close_orphans(
                 decided.append(timed(settlement, outcome.span, now, boottime))
             after = settle_all(tx, in_force, decided, now, orphans=True)
         before = {run.id: run for run in orphans}
-        for run in after:
+        publish_flips(bus, after.flipped)
+        for run in after.runs:
             former = before[run.id]
             outcome = known.get((run.id, former.attempt), LOST)
             lost = isinstance(outcome, Failed) and outcome.reason is FailReason.LOST
             if lost:
                 bus.publish("run.lost", run=run.id, job=run.job, attempt=former.attempt, node=former.node)
             announce_settled(bus, run, now, lost_with=former.node if lost else None)
-        closed += len(after)
-        if not after or len(orphans) < BATCH:
+        closed += len(after.runs)
+        if not after.runs or len(orphans) < BATCH:
             return closed
 
 

@@ -19,6 +19,7 @@ from scheduler.core.ports import Store
 from scheduler.core.requests import Settlement
 from scheduler.engine.aftermath import announce_settled, settle_all
 from scheduler.engine.fan_out import LoadFirst
+from scheduler.engine.flips import publish_flips
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 
@@ -116,7 +117,8 @@ class Settler:
             tx.runs.report(words)  # While they are RUNNING: the next attempt gets the last checkpoint.
             after = settle_all(tx, self._in_force, decided, now)
         self._held.drop(ended)
-        for run in after:
+        publish_flips(self._bus, after.flipped)
+        for run in after.runs:
             announce_settled(self._bus, run, now)
         self._attempts.forget(keys)
         return len(ended)

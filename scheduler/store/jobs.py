@@ -11,9 +11,11 @@ from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, delete, sel
 
 from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Due
+from scheduler.core.state import Flip
 from scheduler.store import tables as t
 from scheduler.store.acks import acks_of, put_ack
 from scheduler.store.bulk import update_each
+from scheduler.store.flips import flip, next_deadline, passed, prune_flips
 from scheduler.store.pauses import pauses_of, put_pauses, resume
 from scheduler.store.rows import STATE, state_of, version_of
 from scheduler.store.session import Session, chunks
@@ -136,6 +138,18 @@ class SqlJobs:
     def set_deadlines(self, deadlines: Mapping[str, datetime | None]) -> None:
         self.session.lock_jobs(deadlines)
         self._set("deadline_at", deadlines)
+
+    def passed(self, at: datetime) -> list[JobState]:
+        return passed(self.session, at)
+
+    def next_deadline(self, after: datetime) -> datetime | None:
+        return next_deadline(self.session, after)
+
+    def flip(self, flips: Sequence[Flip], now: datetime) -> list[Flip]:
+        return flip(self.session, flips, now)
+
+    def prune_flips(self, before: datetime, limit: int) -> int:
+        return prune_flips(self.session, before, limit)
 
     def versions(self, since: datetime, job: str | None = None) -> list[ScheduleVersion]:
         """Schedule versions valid at some time after `since`, by job and `valid_from`."""

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from scheduler.core.job import Job
 from scheduler.core.model import NewRun, Output, Run, Skip, Status, WaitsFor
-from scheduler.core.requests import Claim, Leftover, Report, Settlement, Unfinished
+from scheduler.core.requests import Claim, Leftover, Report, Settled, Settlement, Unfinished
 from scheduler.store import cancel, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
@@ -52,7 +52,7 @@ class SqlRuns:
     def promote(self, now: datetime) -> int:
         return wake(self.session, now)
 
-    def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
+    def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
         return close(self.session, settlements, now, orphans=orphans)
 
     def running(self, node: str) -> list[Run]:

@@ -8,19 +8,19 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, select, update
 
-from scheduler.core.model import Run, Status, WaitsFor
-from scheduler.core.requests import Settlement
+from scheduler.core.model import JobState, Run, Status, WaitsFor
+from scheduler.core.requests import Settled, Settlement
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.promote import next_in_line
-from scheduler.store.rows import RUN, run_of
+from scheduler.store.rows import RUN, STATE, run_of, state_of
 from scheduler.store.session import Session, chunks
 
 
-def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
+def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
     """Applies those whose run is RUNNING under that node and fence, frees their locks (but for dead letters that keep
-    theirs) and wakes the next in line; the runs as they are afterwards, in the order given, without payloads. The nodes
-    must not be dead or stopped; with `orphans` they must be (or be forgotten)."""
+    theirs) and wakes the next in line; the runs in the order given. The nodes must not be dead or stopped; with
+    `orphans` they must be (or be forgotten)."""
     asked = {one.run: one for one in settlements}
     nodes = _nodes(session, {one.node for one in asked.values()}, orphans)
     asked = {run: one for run, one in asked.items() if one.node in nodes}
@@ -36,7 +36,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     after = [_after(current[one.run], one, now) for one in mine]
     _write_runs(session, after)
     _write_attempts(session, [(current[one.run], one) for one in mine], now)
-    _write_jobs(session, after)
+    jobs = _write_jobs(session, after)
     keys = {run.lock for run in after if run.lock is not None}
     if keys:
         ids = [run.id for run in after if not asked[run.id].keeps_lock]
@@ -49,7 +49,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
         woken = _woken(session, after)
         after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
     position = {run: index for index, run in enumerate(asked)}
-    return sorted(after, key=lambda run: position[run.id])
+    return Settled(sorted(after, key=lambda run: position[run.id]), jobs)
 
 
 def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
@@ -189,20 +189,28 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     return max(one, other)
 
 
-_RECORD = tuple(field.name for field in fields(_Record))
+_SHOWN = tuple(field.name for field in fields(_Record) if not field.name.endswith("_seq"))
+_SEQS = tuple(t.jobs.c[field.name] for field in fields(_Record) if field.name.endswith("_seq"))
 
 
-def _write_jobs(session: Session, runs: Sequence[Run]) -> None:
+def _write_jobs(session: Session, runs: Sequence[Run]) -> dict[str, JobState]:
+    """Notes what these runs say about their jobs; how those stand then."""
     told = [run for run in runs if run.status in (Status.COMPLETED, Status.FAILED)]
     if not told:
-        return
-    query = select(t.jobs.c.name, *(t.jobs.c[name] for name in _RECORD))
-    query = query.where(session.among(t.jobs.c.name, {run.job for run in told}))
-    records = {row[0]: _Record(*row[1:]) for row in session.rows(query)}
+        return {}
+    query = select(*STATE, *_SEQS).where(session.among(t.jobs.c.name, {run.job for run in told}))
+    records: dict[str, _Record] = {}
+    states: dict[str, JobState] = {}
+    for row in session.rows(query):
+        state = states[row.name] = state_of(row)
+        records[row.name] = _Record(*(getattr(state, name) for name in _SHOWN), *row[len(STATE) :])
     for run in told:
         if run.job in records:
             records[run.job].add(run)
     update_each(session, t.jobs, ("name",), [{"name": job, **asdict(record)} for job, record in records.items()])
+    return {
+        job: replace(state, **{name: getattr(records[job], name) for name in _SHOWN}) for job, state in states.items()
+    }
 
 
 def _woken(session: Session, runs: Sequence[Run]) -> set[str]:

@@ -226,7 +226,7 @@ def test_settling_and_claiming_of_one_job_do_not_wait_for_each_other(postgres_pl
     add(store, new_run("job"), new_run("job"))
     (run,) = claim(store, limit=1)
     with store.begin() as tx:
-        assert tx.runs.settle([settlement(run)], T0)
+        assert tx.runs.settle([settlement(run)], T0).runs
         assert len(claim(store)) == 1
     store.close()
 

@@ -115,7 +115,7 @@ def settlement(run: Run, status: Status = Status.COMPLETED, **changes: Any) -> S
 
 def settle(store: SqlStore, *settlements: Settlement, now: datetime = T0 + SECOND, orphans: bool = False) -> list[Run]:
     with store.begin() as tx:
-        return tx.runs.settle(settlements, now, orphans=orphans)
+        return tx.runs.settle(settlements, now, orphans=orphans).runs
 
 
 def get(store: SqlStore, run: str) -> Run:

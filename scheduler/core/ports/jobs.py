@@ -8,6 +8,7 @@ from typing import Protocol
 
 from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Due
+from scheduler.core.state import Flip
 
 
 class Jobs(Protocol):
@@ -45,6 +46,23 @@ class Jobs(Protocol):
     def set_alarm(self, job: str, alarm: str | None, *, enabled: bool) -> None: ...
 
     def set_deadlines(self, deadlines: Mapping[str, datetime | None]) -> None: ...
+
+    def passed(self, at: datetime) -> list[JobState]:
+        """Jobs whose deadline was not later than `at` and that are not kept as missed, the earliest deadline first."""
+        ...
+
+    def next_deadline(self, after: datetime) -> datetime | None:
+        """The earliest deadline later than that of a job that is not kept as missed."""
+        ...
+
+    def flip(self, flips: Sequence[Flip], now: datetime) -> list[Flip]:
+        """Stores those whose job is still kept as `old` (and still has the flip's deadline, if that names one), in this
+        order; these, with their ids and since when the job was what it was."""
+        ...
+
+    def prune_flips(self, before: datetime, limit: int) -> int:
+        """Forgets those seen before that instant; the number, `limit` at most."""
+        ...
 
     def versions(self, since: datetime, job: str | None = None) -> list[ScheduleVersion]:
         """Schedule versions valid at some time after `since`, by job and `valid_from`."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from scheduler.core.job import Job
 from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
-from scheduler.core.requests import Claim, Leftover, Report, Settlement, Unfinished
+from scheduler.core.requests import Claim, Leftover, Report, Settled, Settlement, Unfinished
 
 
 class Runs(Protocol):
@@ -43,10 +43,10 @@ class Runs(Protocol):
         """Lets runs whose time, lock or pause is over compete again; the number."""
         ...
 
-    def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> list[Run]:
-        """Applies those whose run is still RUNNING under that node and fence, frees their locks; the runs as they are
-        afterwards. A stale holder changes nothing: the nodes must not be dead. With `orphans` it is the other way
-        round: the nodes must be dead or stopped."""
+    def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
+        """Applies those whose run is still RUNNING under that node and fence, frees their locks. A stale holder changes
+        nothing: the nodes must not be dead. With `orphans` it is the other way round: the nodes must be dead or
+        stopped."""
         ...
 
     def running(self, node: str) -> list[Run]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Index, Integer, Table, Text, and_
 
-from scheduler.store.tables.base import metadata, partial
+from scheduler.store.tables.base import metadata, partial, word
 from scheduler.store.types import Big, FreeText, JsonText, UtcInstant
 
 jobs = Table(
@@ -30,11 +30,16 @@ jobs = Table(
     # runs that retention leaves alone
     Column("last_success_seq", Big),
     Column("last_failure_seq", Big),
+    Column("state", Text, nullable=False, server_default="up"),
+    Column("state_since", UtcInstant),
 )
+NOT_MISSED = jobs.c.state != word("missed")
 # due() and next_due(), once a second for ever
 partial("jobs_due", jobs.c.next_due_at, where=and_(jobs.c.enabled, jobs.c.removed_at.is_(None)))
 # claims leave jobs that changed after what the node has loaded: almost always none
 Index("jobs_generation", jobs.c.generation)
+# whose deadline passes next, once a second for ever
+partial("jobs_deadline", jobs.c.deadline_at, where=and_(jobs.c.deadline_at.is_not(None), NOT_MISSED))
 
 schedule_versions = Table(
     "schedule_versions",
@@ -73,4 +78,23 @@ acks = Table(
     Column("author", FreeText, nullable=False),
     # excused instants of a job after its last success
     Index("acks_job", "job", "last"),
+)
+
+flips = Table(
+    "flips",
+    metadata,
+    Column("id", Big, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("at", UtcInstant, nullable=False),
+    Column("seen_at", UtcInstant, nullable=False),
+    Column("old", Text, nullable=False),
+    Column("new", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("run", Text),
+    Column("was_since", UtcInstant),
+    # those of a job, newest first
+    Index("flips_job", "job", "id"),
+    # what is too old to be kept
+    Index("flips_seen", "seen_at"),
+    sqlite_autoincrement=True,
 )
