@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.executors.attempts.masking import Masks
+from scheduler.core.masking import Masks
 
 
 @pytest.mark.parametrize(

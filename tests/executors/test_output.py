@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.executors.attempts.masking import Masks
+from scheduler.core.masking import Masks
 from scheduler.executors.attempts.output import Excerpt, OutputFile
 
 

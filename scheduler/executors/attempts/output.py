@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.executors.attempts.masking import Masks, Span, replaced
+from scheduler.core.masking import Masks, Span, replaced
 
 _BLOCK = 4096
 _PUNCH_KEEPING_SIZE = 0x03  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE

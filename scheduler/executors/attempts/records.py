@@ -12,10 +12,10 @@ from pathlib import Path
 from scheduler.core.counted import counted
 from scheduler.core.errors import InvalidInput
 from scheduler.core.job import Job
+from scheduler.core.masking import Masks
 from scheduler.core.model import Json, Output, Run
 from scheduler.core.requests import Report
 from scheduler.core.secret import Secret
-from scheduler.executors.attempts.masking import Masks
 from scheduler.executors.attempts.output import OutputFile
 from scheduler.executors.attempts.reports import Reported, ReportReader
 from scheduler.executors.attempts.secrets import read_secrets, to_hide

@@ -20,8 +20,8 @@ from typing import Any
 
 import httpx
 
+from scheduler.config.filling import BadTemplate, content_type, filled_address, render
 from scheduler.executors.attempts.values import RESULT_LIMIT, parse
-from scheduler.executors.workers.body import BadTemplate, content_type, filled_address, render
 from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
 from scheduler.trust import trusted
 

@@ -1,4 +1,4 @@
-"""What a request says: templates filled in, or the payload (inside an http worker)."""
+"""What a request says: templates filled in (inside the process that sends it)."""
 
 from __future__ import annotations
 
