@@ -11,6 +11,9 @@ from importlib.metadata import version
 
 import structlog
 
+from scheduler.config.canary import count_jobs
+from scheduler.core.canary import CANARY
+from scheduler.core.canary import KIND as CANARY_KIND
 from scheduler.core.job import Configuration
 from scheduler.core.model import Output
 from scheduler.core.notices import Bus, Notice
@@ -18,6 +21,7 @@ from scheduler.core.schedule import TZDATA_VERSION
 from scheduler.doors import Doors
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
+from scheduler.engine.canary import CanaryExecutor
 from scheduler.engine.clock import SystemClock
 from scheduler.engine.daemon import Daemon
 from scheduler.engine.desk import Desk
@@ -38,6 +42,7 @@ from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
 from scheduler.engine.scans import Scanner
 from scheduler.engine.turns import Turns
+from scheduler.engine.vigil import Vigil
 from scheduler.engine.watch import Watch
 from scheduler.engine.worker import Worker
 from scheduler.executors.attempts.prepare import Preparation
@@ -51,8 +56,10 @@ from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.logs import LogCounts
 from scheduler.observe.metrics import Metrics
 from scheduler.observe.notify_socket import NotifySocket
+from scheduler.observe.pinging import Sender
 from scheduler.patience import Patience
 from scheduler.readiness import Readiness
+from scheduler.rings import Rings, Surroundings
 from scheduler.service import Parts, Service
 from scheduler.settings import Settings
 from scheduler.signatures.registry import build
@@ -73,7 +80,7 @@ class App:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.clock = SystemClock()
-        self.bus = Bus(_listener_failed)
+        self.bus = Bus(_listener_failed, unheard=CANARY)
         self.in_force = InForce()
         self.file = JobsFile(settings.config)
         self.membership = Membership(settings, VERSION, self.bus, self.clock, self.in_force)
@@ -106,6 +113,7 @@ class App:
         )
         context = Context(self.owner, self.records, os.environ, settings.slots, str(self.file.folder), self._scanner)
         self.executors = informed(create_executors(context), context)
+        self.executors[CANARY_KIND] = CanaryExecutor(lambda run, attempt: self.records.of(run, attempt).finish())
         preparation = Preparation(self.records, os.environ)
         turns = Turns(clock, lambda: self._loops["planner"].obstacle)
         self.reloader = Reloader(
@@ -130,7 +138,7 @@ class App:
             clock,
             self._node,
             settings.slots,
-            settings.queues,
+            None if settings.queues is None else (*settings.queues, CANARY),
             lambda: self.daemon.poke("worker"),
             self.reloader.follow,
             self.starting.submit,
@@ -167,8 +175,12 @@ class App:
         self._desk = Desk(store, store, in_force, self.reloader, bus, lambda: self.daemon.poke("worker"), self.intake)
         self.gate = TokenGate(store, clock, bus)
         self._disk = Disk(folders(settings))
+        self._outages = Outages()
+        self._rings = Rings(self._around_rings(), self._outages)
+        self._vigil = Vigil(store, in_force, bus)
         self._loops = self._make_loops()
-        self.daemon = Daemon(self._loops, clock, self._planner.next_due)
+        ahead = {"planner": self._planner.next_due, "vigil": self._vigil.next_due}
+        self.daemon = Daemon(self._loops, clock, ahead)
         self._metrics = Metrics(
             bus,
             VERSION,
@@ -181,10 +193,10 @@ class App:
             job_histograms=settings.job_histograms,
         )
         self._health = Health(self._watched(), bus, clock)
-        self._readiness = Readiness(self._loops, clock, in_force, self._health)
+        self._readiness = Readiness(self._loops, clock, in_force, self._health, self._rings.remarks)
         self.backend = self._make_backend()
         self.service.join(
-            Parts(self._loops, self._readiness, self.drain, self.worker.live, lambda: len(self._configuration().jobs))
+            Parts(self._loops, self._readiness, self.drain, self.worker.live, lambda: count_jobs(self._configuration()))
         )
 
     def _make_loops(self) -> dict[str, Loop]:
@@ -198,18 +210,34 @@ class App:
             "retention": retention.tick,
             "metrics": self._refresh_metrics,
             "inbox": self.inbox.tick,
+            "vigil": self._vigil.tick,
         }
         if self.settings.watch:
             watch = Watch(self.file.fingerprint, lambda: self.reloader.reload(author="file watch"))
             ticks["watch"] = watch.tick
-        outages = Outages()
+        outages = self._outages
         loops = {name: Loop(name, tick, self.store.now, outages=outages) for name, tick in ticks.items()}
         # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
         loops["beats"] = Loop("beats", self._beats.tick, self.store.now, first=self._beats.listen, outages=outages)
         loops["worker"] = Loop("worker", self.worker.tick, self.store.now, first=self.worker.end_late, outages=outages)
         loops["children"] = Loop("children", self._mind_children, self.clock.now, outages=outages)
         loops["disk"] = Loop("disk", self._disk.tick, self.clock.now, outages=outages)
-        return loops
+        return loops | self._rings.loops
+
+    def _around_rings(self) -> Surroundings:
+        return Surroundings(
+            store=self.store,
+            in_force=self.in_force,
+            bus=self.bus,
+            clock=self.clock,
+            node=self._node,
+            send=Sender(f"schedulerd/{VERSION}"),
+            url=self.settings.ping_url,
+            full=lambda: len(self.worker.live()) >= self.settings.slots,
+            leaving=lambda: self.drain.begun,
+            ill=lambda: self._readiness.reasons(),
+            poke=lambda name: self.daemon.poke(name),
+        )
 
     def _watched(self) -> Watched:
         return Watched(
@@ -231,6 +259,8 @@ class App:
             slots=self.settings.slots,
             taken=len(self.worker.live()),
             clock_offset=self._beats.offset,
+            canary=self._rings.canary(),
+            pings=self._rings.pings(),
         )
 
     def _mind_children(self, now: datetime) -> int:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scheduler.config.advice import advise
+from scheduler.config.canary import with_canary, without_canary
 from scheduler.config.diff import describe
 from scheduler.config.load import Loaded, load, load_texts, texts_of
 from scheduler.config.problem import ConfigError
@@ -17,7 +18,8 @@ from scheduler.core.job import Configuration
 
 
 class JobsFile:
-    """`path`: a file, or a folder whose *.yaml files are the configuration. Any thread may use it."""
+    """`path`: a file, or a folder whose *.yaml files are the configuration. Any thread may use it. Beside what is
+    written there, what is loaded has the canary."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -32,11 +34,11 @@ class JobsFile:
     def load(self) -> Configuration:
         """ConfigError with every error of the file."""
         self._loaded = load(Disk(self.path), environ=os.environ)
-        return self._loaded.configuration
+        return with_canary(self._loaded.configuration)
 
     def load_texts(self, files: Mapping[str, str]) -> Configuration:
         """A configuration that was stored, with the values that this machine's environment gives it."""
-        return load_texts(files, environ=os.environ)
+        return with_canary(load_texts(files, environ=os.environ))
 
     def warnings(self, configuration: Configuration) -> tuple[str, ...]:
         """What `check` would say of it, if it is the one that was read last."""
@@ -62,7 +64,7 @@ class JobsFile:
 
     @staticmethod
     def describe(old: Configuration | None, new: Configuration) -> Mapping[str, tuple[str, ...]]:
-        return describe(old, new)
+        return describe(None if old is None else without_canary(old), without_canary(new))
 
     def fingerprint(self) -> str | None:
         """Changes when any text of the configuration does; None while it cannot be read at all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from scheduler.core.execution import Clock
@@ -20,11 +20,22 @@ _EXPLAINS_LOOPS = {"loops", "database", "disk", "supervisor", "configuration"}
 
 
 class Readiness:
-    def __init__(self, loops: Mapping[str, Loop], clock: Clock, in_force: InForce, health: Health) -> None:
+    """`more` adds remarks of those who watch from further away, but for what follows from what has been said (the words
+    that those remarks are about). They decide nothing: a node whose canary is silent takes webhooks as well as ever."""
+
+    def __init__(
+        self,
+        loops: Mapping[str, Loop],
+        clock: Clock,
+        in_force: InForce,
+        health: Health,
+        more: Callable[[set[str]], list[Remark]] = lambda said: [],
+    ) -> None:
         self._loops = loops
         self._clock = clock
         self._in_force = in_force
         self._health = health
+        self._more = more
 
     def checks(self) -> Mapping[str, Check]:
         """By name: why that part is not ready, None if it is."""
@@ -41,7 +52,11 @@ class Readiness:
             found.append(Remark("database", ailing, self._since(now), "schedctl db status"))
         elif (stale := self._turning()) is not None and said.isdisjoint(_EXPLAINS_LOOPS):
             found.append(Remark("loops", stale, self._since(now), "schedctl nodes"))
-        return found
+        return [*found, *self._more({one.about for one in found})]
+
+    def reasons(self) -> list[str]:
+        """Why this node is not ready, none if it is."""
+        return [why for check in self.checks().values() if (why := check()) is not None]
 
     def remarks(self) -> list[str]:
         """`problems`, one sentence each."""

@@ -33,6 +33,7 @@ SETTINGS = (
     Setting("LISTEN", "127.0.0.1:8780", "address of the HTTP API and of /metrics"),
     Setting("WEBHOOK_LISTEN", "", "a second address that serves webhooks alone, for the internet (default: none)"),
     Setting("SOCKET", "", "Unix socket for schedctl (default: schedctl.sock in the state directory)"),
+    Setting("PING_URL", "", "a dead man's switch that the daemon pings once a minute (default: none)", secret=True),
     Setting("ENVIRONMENT", "default", "name of the installation; another name in the database refuses to start"),
     Setting("LEASE", "3m", "how long a silent node keeps its runs (PostgreSQL only)"),
     Setting("SLOTS", "64", "runs at once on this node"),
@@ -57,6 +58,7 @@ class Settings:
     listen: tuple[str, int]
     webhook_listen: tuple[str, int] | None
     socket: Path
+    ping_url: str
     environment: str
     lease: timedelta
     slots: int
@@ -103,6 +105,7 @@ def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         listen=parsed("LISTEN", _address, ("127.0.0.1", 0)),
         webhook_listen=parsed("WEBHOOK_LISTEN", lambda text: _address(text) if text else None, None),
         socket=Path(values["SOCKET"]) if values["SOCKET"] else state_dir / "schedctl.sock",
+        ping_url=parsed("PING_URL", _ping_url, ""),
         environment=values["ENVIRONMENT"],
         lease=parsed("LEASE", _lease, timedelta(minutes=3)),
         slots=parsed("SLOTS", _slots, 64),
@@ -178,6 +181,12 @@ def _address(text: str) -> tuple[str, int]:
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError("write HOST:PORT, for example 127.0.0.1:8780")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _ping_url(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/?#]\S*", text, re.IGNORECASE):
+        raise ValueError("write a URL in full, beginning with http:// or https://")
+    return text
 
 
 def _lease(text: str) -> timedelta:

@@ -46,6 +46,9 @@ _PLAIN = Child()
 _BACKSTOP = timedelta(hours=24)
 _WINDOWS = {"latest": timedelta(days=7), "all": timedelta(hours=24), "none": timedelta(days=7)}
 
+_JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
+"""Keys of which what is right is judged though a part is wrong: a part lies so deep at most."""
+
 
 class Builder:
     """Builds one job after the other; problems go to the bundle.
@@ -60,9 +63,6 @@ class Builder:
         bundle: Bundle,
         actions: Actions,
         defaults: Mapping[str, Any],
-_JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
-"""Keys of which what is right is judged though a part is wrong: a part lies so deep at most."""
-
         broken: Set[str],
         interpolation: Interpolation,
     ) -> None:
@@ -71,7 +71,9 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
         self.chains: dict[str, str] = {}
         self.events: dict[str, OnEvent] = {}
         self.scans: dict[str, Compensate] = {}
+        self.channels: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self.secrets: dict[str, dict[Path, Secret]] = {}
+        self.told: dict[str, set[Path]] = {}
         self._bundle = bundle
         self._actions = actions
         self._kinds = tuple(actions)
@@ -85,7 +87,6 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
 
     def build(self, name: str, own: Any) -> Job | None:
         """The job; None if something is wrong with it."""
-        self.told: dict[str, set[Path]] = {}
         self._name = name
         before = len(self._bundle.problems)
         if not isinstance(own, dict):
@@ -110,6 +111,7 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
     def _validate(self, values: dict[str, Any]) -> tuple[JobModel, set[str]]:
         """The model of what is right, and the keys that are not, or not wholly."""
         broken = {key for key in self._broken if key not in self._own}
+        told: set[Path] = set()
         while True:
             try:
                 return self._model.model_validate(values, context=self._interpolation), broken
@@ -129,7 +131,6 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
                     values = _without(values, path)
                 self.told[self._name] = told
 
-        told: set[Path] = set()
     def _complain(self, path: Path, reason: str, hint: str | None, *, key: bool = False) -> None:
         section = "defaults" if path and path[0] not in self._own and path[0] in self._defaults else "jobs"
         whole = (section, *path) if section == "defaults" else (section, self._name, *path)
@@ -200,13 +201,15 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
             log_limit=model.log_limit,
             child=_child(model),
             watch=Watch(
-                heartbeat=model.heartbeat,
+                heartbeat=model.heartbeat.expected,
                 grace=model.grace,
                 alert_after=model.alert_after,
+                notify=model.notify,
                 severity=model.severity,
                 team=model.team,
                 runbook=model.runbook,
                 tags=model.tags,
+                ping_url=model.heartbeat.url(),
             ),
             compensate=scan,
         )
@@ -217,13 +220,15 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
         found: dict[Path, Secret] = {("secrets", name): one.noun() for name, one in model.secrets.items()}
         if options is not None:
             found.update(((options.kind, *path), secret) for path, secret in options.secrets().items())
+        ping_url = model.heartbeat.url()
+        if isinstance(ping_url, Secret):
+            found["heartbeat", "ping_url"] = ping_url
         if found:
             self.secrets[self._name] = found
 
     def _one_action(self, model: JobModel, broken: set[str]) -> None:
         given = [key for key in self._own if key in self._actions and self._own[key] is not None]
         if not given and not broken & self._later():
-                notify=model.notify,
             self._complain((), "the job does nothing", f"add one of {', '.join(self._kinds)}", key=True)
         elif len(given) > 1:
             self._complain(
@@ -269,6 +274,15 @@ _JUDGED_IN_PARTS = {"on_event": 2, "compensate": 3}
         return Leftovers(model.leftovers)
 
 
+def _without(values: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The values without what lies at the path, or the last thing on its way that is there."""
+    key, *below = path
+    inner = values.get(str(key))
+    if below and isinstance(inner, dict) and below[0] in inner:
+        return {**values, str(key): _without(inner, tuple(below))}
+    return {name: one for name, one in values.items() if name != key}
+
+
 def check_name(bundle: Bundle, section: str, name: str) -> bool:
     """Whether a job or queue may have this name; complains if not."""
     try:
@@ -286,15 +300,6 @@ def _child(model: JobModel) -> Child:
         workdir=model.workdir,
         user=model.user,
         limits=Limits() if model.limits is None else model.limits.noun(),
-def _without(values: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The values without what lies at the path, or the last thing on its way that is there."""
-    key, *below = path
-    inner = values.get(str(key))
-    if below and isinstance(inner, dict) and below[0] in inner:
-        return {**values, str(key): _without(inner, tuple(below))}
-    return {name: one for name, one in values.items() if name != key}
-
-
         stdin=model.stdin,
     )
     return _PLAIN if made == _PLAIN else made  # Most jobs say nothing: thousands of them share one.

@@ -18,8 +18,8 @@ from scheduler.config.actions.base import Options
 from scheduler.config.elsewhere import NOT_OURS
 from scheduler.config.models import on_event as on_event_of
 from scheduler.config.models import retries as retries_of
-from scheduler.config.models.job import JobModel
 from scheduler.config.models.channel import written_notify
+from scheduler.config.models.job import JobModel
 from scheduler.core.durations import format_duration
 from scheduler.core.job import Action, Job
 from scheduler.core.model import Json
@@ -49,7 +49,7 @@ def definition_of(job: Job, model: JobModel, action: Json) -> dict[str, Json]:
         "log_limit": size_text(job.log_limit),
         "env": dict(job.child.env),
         "secrets": {name: secret.written() for name, secret in model.secrets.items()},
-        "heartbeat": job.watch.heartbeat,
+        "heartbeat": model.heartbeat.written(),
         "grace": duration_text(job.watch.grace),
         "alert_after": job.watch.alert_after,
         "severity": job.watch.severity,
@@ -68,9 +68,9 @@ def definition_of(job: Job, model: JobModel, action: Json) -> dict[str, Json]:
         made["after"] = {"job": job.after.job, "on": job.after.on.value.lower()}
     if job.on_event is not None:
         made["on_event"] = on_event_of.written(job.on_event)
-    if model.acknowledge:
     if model.notify:
         made["notify"] = written_notify(model.notify)
+    if model.acknowledge:
         made["acknowledge"] = list(model.acknowledge)
     if model.lock is not None:
         made["lock"] = model.lock

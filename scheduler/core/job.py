@@ -17,7 +17,6 @@ from scheduler.core.schedule import Schedule
 from scheduler.core.secret import Secret
 from scheduler.core.source import Compensate, OnEvent, Source
 
-
 EXTERNAL = "external"
 """The kind of action of a job that runs somewhere else and tells us how it went."""
 
@@ -121,6 +120,7 @@ class Watch:
     team: str = ""
     runbook: str = ""
     tags: tuple[str, ...] = ()
+    ping_url: str | Secret | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,14 @@ Listener = Callable[[Notice], None]
 
 class Bus:
     """Synchronous: `publish` calls every listener in the publisher's thread. A listener that raises is handed to
-    `on_error` and disturbs neither the publisher nor the other listeners."""
+    `on_error` and disturbs neither the publisher nor the other listeners. Nobody hears of the runs of `unheard`, a job
+    by its name."""
 
-    def __init__(self, on_error: Callable[[Notice, Exception], None] | None = None) -> None:
+    def __init__(self, on_error: Callable[[Notice, Exception], None] | None = None, unheard: str | None = None) -> None:
         self._listeners: tuple[Listener, ...] = ()
         self._lock = threading.Lock()
         self._on_error = on_error
+        self._unheard = unheard
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Adds a listener; the returned function removes it."""
@@ -49,6 +51,8 @@ class Bus:
         return cancel
 
     def publish(self, name: str, /, **fields: Any) -> None:
+        if self._unheard is not None and fields.get("job") == self._unheard and name.startswith("run."):
+            return
         notice = Notice(name, fields)
         for listener in self._listeners:
             try:

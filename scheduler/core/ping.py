@@ -15,9 +15,12 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from scheduler.core.durations import format_duration
 from scheduler.core.ids import short
 from scheduler.core.model import Output, Run, Status
+from scheduler.core.queries import RunDetail
 
-START, SUCCESS, FAIL, LOG = "start", "success", "fail", "log"
+START, SUCCESS, FAIL, RETRY, CANCELED = "start", "success", "fail", "retry", "canceled"
 """What a ping may say, besides the exit code of a run that failed."""
+_PATHS = {SUCCESS: "", RETRY: "/log", CANCELED: "/log"}
+"""What stands for these behind the URL; `/log` changes no state."""
 MOST_BODY = 10_000
 """Bytes of a body; healthchecks keeps so many unless its answer says otherwise."""
 TIMEOUT = 10.0
@@ -63,6 +66,16 @@ class Answer:
     not_sooner: timedelta | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`accepted_at`: when a ping was last taken; `failing_since`, `reason`: if none has been since."""
+
+    accepted_at: datetime | None = None
+    failures: int = 0
+    failing_since: datetime | None = None
+    reason: str = ""
+
+
 class Send(Protocol):
     def __call__(self, url: str, body: bytes) -> Answer:
         """Sends one ping, within some TIMEOUT; raises nothing."""
@@ -79,51 +92,54 @@ def signal_of(run: Run, attempt_outcome: str | None) -> str | None:
             code = run.exit_code
             return str(code) if code is not None and 1 <= code <= 255 else FAIL
         case Status.CANCELED:
-            return LOG
+            return CANCELED
         case Status.PENDING:
-            return LOG if attempt_outcome not in (None, "snoozed") else None
+            return RETRY if attempt_outcome not in (None, "snoozed") else None
     return None
 
 
 def address(url: str, signal: str, run: str | None = None) -> str:
     """Where that is said: `url` with the word behind its path, and the run's id as `rid`."""
     parts = urlsplit(url)
-    path = parts.path.rstrip("/") + ("" if signal == SUCCESS else f"/{signal}")
+    path = parts.path.rstrip("/") + _PATHS.get(signal, f"/{signal}")
     pairs = [parts.query] if parts.query else []
     if run is not None:
         pairs.append(f"rid={quote(run, safe='')}")
     return urlunsplit((parts.scheme, parts.netloc, path, "&".join(pairs), ""))
 
 
-def body_of(run: Run, output: Output | None, limit: int = MOST_BODY) -> bytes:
-    """The last lines of its output, and one of ours that says what became of it: at most `limit` bytes, whole lines of
-    UTF-8 as far as that goes."""
-    ours = f"[schedulerd] {_sentence(run)}\n".encode()[:limit]
+def body_of(ping: Ping, run: RunDetail | None, output: Output | None, limit: int = MOST_BODY) -> bytes:
+    """The last lines that the attempt printed, and one of ours that says what became of it: at most `limit` bytes of
+    UTF-8, in whole lines as far as that goes. `run` None: it has been forgotten since."""
+    ours = f"[schedulerd] {_sentence(ping, run)}\n".encode()[:limit]
     return _last_lines(output, limit - len(ours)) + ours
 
 
 def _last_lines(output: Output | None, room: int) -> bytes:
     if output is None or room <= 0:
         return b""
-    whole = output.head + output.tail if not output.omitted else output.tail or output.head
-    text = whole.decode("utf-8", "replace").replace("\0", "").encode()
+    kept = output.tail or output.head if output.omitted else output.head + output.tail
+    text = kept.decode("utf-8", "replace").replace("\0", "").encode()
     if text and not text.endswith(b"\n"):
         text += b"\n"
     if len(text) <= room:
         return text
     cut = text[-room:]
-    _, found, rest = cut.partition(b"\n")
-    return rest if found and rest else cut.decode("utf-8", "ignore").encode()
+    _, _, rest = cut.partition(b"\n")
+    return rest or cut.decode("utf-8", "ignore").encode()
 
 
-def _sentence(run: Run) -> str:
+def _sentence(ping: Ping, run: RunDetail | None) -> str:
+    who = f"{ping.job} ({short(ping.run)})"
     what = {
-        Status.COMPLETED: "completed",
-        Status.FAILED: "failed",
-        Status.CANCELED: "was canceled",
-        Status.PENDING: f"failed at attempt {run.attempt}, a further one follows",
-    }.get(run.status, str(run.status).lower())
-    took = "" if run.took is None else f" after {format_duration(timedelta(seconds=round(run.took, 1)))}"
-    at = "" if run.finished_at is None else f" at {run.finished_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    why = run.reason if run.status is Status.CANCELED else run.error
-    return f"{run.job} ({short(run.id)}) {what}{took}{at}" + (f": {why}" if why else "")
+        SUCCESS: "completed",
+        CANCELED: "was canceled",
+        RETRY: f"failed at attempt {ping.attempt}, a further one follows",
+    }.get(ping.signal, "failed")
+    attempt = None if run is None else next((one for one in run.attempts if one.number == ping.attempt), None)
+    if run is None or attempt is None:
+        return f"{who} {what}"
+    took = "" if attempt.took is None else f" after {format_duration(timedelta(seconds=round(attempt.took, 1)))}"
+    at = "" if attempt.finished_at is None else f" at {attempt.finished_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    why = run.run.reason if ping.signal == CANCELED else attempt.error
+    return f"{who} {what}{took}{at}" + (f": {why}" if why else "")

@@ -8,9 +8,9 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """`about` is one word for what it concerns (`database loops disk clock supervisor leaving configuration` or an
-    invariant), `what` a sentence, `since` when it began as far as is known, `command` what to type first (None: `what`
-    says all there is to do)."""
+    """`about` is one word for what it concerns (`database loops disk clock supervisor leaving configuration canary
+    ping` or an invariant), `what` a sentence, `since` when it began as far as is known, `command` what to type first
+    (None: `what` says all there is to do)."""
 
     about: str
     what: str

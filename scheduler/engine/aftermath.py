@@ -12,8 +12,9 @@ from scheduler.core.ports import Transaction
 from scheduler.core.requests import Settlement
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import check_loaded, follow_ups
-from scheduler.engine.flips import Flipped, flip_after_runs
+from scheduler.engine.flips import NOTHING, Flipped, flip_after_runs
 from scheduler.engine.in_force import InForce
+from scheduler.engine.outgoing import put_pings
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Aftermath:
     """The runs that changed, and what that made of their jobs: to be published after the commit."""
 
     runs: list[Run]
-    flipped: Flipped = Flipped()
+    flipped: Flipped = NOTHING
 
 
 def settle_all(
@@ -44,6 +45,7 @@ def settle_all(
     completed = {run.job for run in settled.runs if run.status is Status.COMPLETED}
     jobs = [configuration.jobs[name] for name in completed if name in configuration.jobs]
     deadlines = refresh_deadlines(tx, jobs, now, settled.jobs)
+    put_pings(tx, configuration, settlements, settled.runs, now, orphans=orphans)
     return Aftermath(settled.runs, flip_after_runs(tx, configuration, settled, deadlines, now))
 
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from scheduler.core.canary import CANARY
 from scheduler.core.commands import AuditReport, JobAudit
 from scheduler.core.execution import Bus
 from scheduler.core.model import Skip, SkipReason
@@ -29,11 +30,12 @@ _TICK = timedelta(microseconds=1)
 
 
 def audit(store: Store, since: datetime, until: datetime, job: str | None = None) -> AuditReport:
-    """The balance of every job (or one) whose schedule was in force in `[since, until]`. What runs elsewhere owes this
+    """The balance of every job (or one) whose schedule was in force in `[since, until]`: of the canary, which watches
+    itself, only if it is named. What runs elsewhere owes this
     ledger nothing: whether it ran is for its deadline to say."""
     with store.read() as tx:
         versions = [one for one in tx.jobs.versions(since, job) if one.valid_from < until and not one.elsewhere]
-        names = sorted({version.job for version in versions})
+        names = sorted({version.job for version in versions if job is not None or version.job != CANARY})
     balances = []
     for name in names:
         with store.read() as tx:

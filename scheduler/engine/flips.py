@@ -40,6 +40,9 @@ class Flipped:
     told: int = 0
 
 
+NOTHING = Flipped()
+
+
 def store_flips(
     tx: Transaction,
     flips: Sequence[Flip],
@@ -108,7 +111,7 @@ def flip_after_runs(
             turn.judge(tx, now)
             flips += turn.flips
             also += turn.also
-    return store_flips(tx, flips, configuration, now, also) if flips or also else Flipped()
+    return store_flips(tx, flips, configuration, now, also) if flips or also else NOTHING
 
 
 @dataclass(slots=True)
@@ -184,23 +187,23 @@ def amend_deadlines(
 
 
 def doubt(
-    tx: Transaction, until: Mapping[Job, datetime], reason: str, configuration: Configuration, now: datetime
+    tx: Transaction, until: Mapping[str, datetime], reason: str, configuration: Configuration, now: datetime
 ) -> Flipped:
     """Excuses what was expected of these jobs up to the given instants, because nobody can know whether it succeeded.
     A job that is kept as missed stays so: of that it is known."""
-    states = tx.jobs.states([job.name for job in until]) if until else {}
+    if not until:
+        return NOTHING
+    states = tx.jobs.states(until)
     flips: list[Flip] = []
     jobs: list[Job] = []
-    for job, last in until.items():
-        state = states.get(job.name)
-        if state is None or state.deadline_at is None or state.state == State.MISSED:
+    for name, last in until.items():
+        job, state = configuration.jobs[name], states[name]
+        if state.deadline_at is None or state.state == State.MISSED or state.deadline_at - job.watch.grace > last:
             continue
-        owed = state.deadline_at - job.watch.grace
-        if owed > last:
-            continue
-        tx.jobs.ack(Ack(job.name, owed, last, now, reason, US), settled=state.settled_until or state.since)
+        ack = Ack(name, state.deadline_at - job.watch.grace, last, now, reason, US)
+        tx.jobs.ack(ack, settled=state.settled_until or state.since)
         jobs.append(job)
         if state.state != State.UNKNOWN:
-            flips.append(Flip(job.name, State(state.state), State.UNKNOWN, state.deadline_at, Why.OUTAGE))
+            flips.append(Flip(name, State(state.state), State.UNKNOWN, state.deadline_at, Why.OUTAGE))
     refresh_deadlines(tx, jobs, now, states)
     return store_flips(tx, flips, configuration, now)

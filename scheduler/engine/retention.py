@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from scheduler.core.canary import CANARY
 from scheduler.core.execution import Bus
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.source import Source
@@ -19,6 +20,7 @@ KEEP = timedelta(days=90)
 KEEP_OUTPUT = timedelta(days=30)
 """For jobs that are no longer in the file."""
 KEEP_NODES = timedelta(days=7)
+KEEP_FLIPS = timedelta(days=400)
 
 
 class Retention:
@@ -39,11 +41,14 @@ class Retention:
         with self._store.read() as tx:
             names = sorted(tx.jobs.states())
         waiting = [name for name in names if name > self._after][:JOBS]
-        removed = sum(self._prune(name, now) for name in waiting)
+        pruned = {name: self._prune(name, now) for name in waiting}
+        # The canary's are of no interest: one a minute, for ever.
+        removed = sum(count for name, count in pruned.items() if name != CANARY)
         removed += sum(self._forget(source, now) for source in self._in_force.current.configuration.sources.values())
         self._after = waiting[-1] if len(waiting) == JOBS else ""
         with self._store.begin() as tx:
             removed += tx.nodes.prune(now - KEEP_NODES)
+            removed += tx.jobs.prune_flips(now - KEEP_FLIPS, ROWS)
         if removed:
             self._bus.publish("retention.pruned", rows=removed)
         return removed

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from scheduler.core.canary import CanaryFacts
 from scheduler.core.job import Configuration
+from scheduler.core.ping import Standing
 from scheduler.core.queries import Gauges
 from scheduler.observe.exposition import clean
+from scheduler.observe.ring_families import canary_families, ping_families
 from scheduler.observe.tally import Tally
 
 INVARIANTS = ("overdue", "orphan", "unserved_queue", "stuck_queue", "generations")
-PROBLEMS = ("clock", "configuration", "database", "disk", "leaving", "loops", "supervisor")
+PROBLEMS = ("canary", "clock", "configuration", "database", "disk", "leaving", "loops", "ping", "supervisor")
 HTTP_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 START_DELAY_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
@@ -32,13 +35,16 @@ class Turning(Protocol):
 @dataclass(frozen=True, slots=True)
 class OwnState:
     """What a node says of itself: what its remarks are about, whether it stands aside because it cannot load what is in
-    force, how many of its slots are taken, and by how many seconds the database's clock is ahead of its own."""
+    force, how many of its slots are taken, by how many seconds the database's clock is ahead of its own, how the canary
+    is (None: nobody looks), and how the pings to dead man's switches outside fare, by target."""
 
     problems: Collection[str] = ()
     aside: bool = False
     slots: int = 0
     taken: int = 0
     clock_offset: float = 0.0
+    canary: CanaryFacts | None = None
+    pings: Mapping[str, Standing] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,8 @@ def _own(around: Surroundings) -> Iterator[Metric]:
         (),
         {(): own.clock_offset},
     )
+    yield from canary_families(own.canary)
+    yield from ping_families(own.pings)
 
 
 def _http(tally: Tally) -> Iterator[Metric]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, func, select
 
+from scheduler.core.canary import CANARY
 from scheduler.core.queries import FAREWELL, Gauges, JobGauge, NodeView, QueueView
 from scheduler.store import tables as t
 from scheduler.store.generations import SqlGenerations
@@ -30,7 +31,7 @@ def waiting_by_job(session: Session) -> dict[str, int]:
 
 
 def queue_views(session: Session) -> list[QueueView]:
-    """By name."""
+    """By name; the canary's is nobody's business."""
     running = count_by(session, t.runs.c.queue, t.IS_RUNNING)
     ready = count_by(session, t.runs.c.queue, t.READY)
     waiting: dict[str, dict[str, int]] = {}
@@ -49,7 +50,7 @@ def queue_views(session: Session) -> list[QueueView]:
             oldest.get(row.name),
             None if row.rate is None else row.tokens,
         )
-        for row in session.rows(select(t.queues).order_by(t.queues.c.name))
+        for row in session.rows(select(t.queues).where(t.queues.c.name != CANARY).order_by(t.queues.c.name))
     ]
 
 
@@ -61,7 +62,7 @@ def node_views(session: Session) -> list[NodeView]:
 
 def gauges(session: Session, now: datetime, names: Collection[str] | None = None) -> Gauges:
     """`names`: only these jobs are looked up one by one."""
-    these: ColumnElement[bool] = t.jobs.c.removed_at.is_(None)
+    these: ColumnElement[bool] = t.IS_PRESENT
     if names is not None:
         these = and_(these, session.among(t.jobs.c.name, names))
     running = count_by(session, t.runs.c.job, t.IS_RUNNING)

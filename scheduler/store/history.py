@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, select
 
+from scheduler.core.canary import CANARY
 from scheduler.core.errors import InvalidInput
 from scheduler.core.model import Cause, Status
 from scheduler.core.queries import CURSOR, Entry, Page, RunFilter
@@ -42,7 +43,9 @@ class _Place:
 
 
 def history(session: Session, which: RunFilter, limit: int, cursor: str | None) -> Page:
-    """One page of runs and skips, merged by when they were recorded. Nothing is left out or shown twice by paging, also
+    """One page of runs and skips in the order in which they were recorded, the last first: runs among themselves, skips
+    among themselves, and both merged by when a run was made and a range of skips began. That does not change as a
+    range grows, so pages, however long, are pieces of one list: nothing is left out or shown twice by paging, also
     while new entries come."""
     place = _Place.of(cursor)
     runs = _runs(session, which, limit + 1, place.seq)
@@ -63,6 +66,8 @@ def _runs(session: Session, which: RunFilter, limit: int, before: int) -> list[t
     where: list[ColumnElement[bool]] = [t.runs.c.seq < before]
     if which.jobs:
         where.append(t.runs.c.job.in_(which.jobs))
+    else:
+        where.append(t.runs.c.job != CANARY)
     if which.statuses:
         where.append(_with_status(which.statuses))
     if which.causes:
@@ -97,12 +102,14 @@ def _skips(session: Session, which: RunFilter, limit: int, before: int) -> list[
     where: list[ColumnElement[bool]] = [t.skips.c.id < before]
     if which.jobs:
         where.append(t.skips.c.job.in_(which.jobs))
+    else:
+        where.append(t.skips.c.job != CANARY)
     if which.since is not None:
         where.append(t.skips.c.last >= which.since)
     if which.until is not None:
         where.append(t.skips.c.first < which.until)
     query = select(t.skips).where(*where).order_by(t.skips.c.id.desc()).limit(limit)
-    return [(row.id, Entry(row.last, skip=skip_of(row))) for row in session.rows(query)]
+    return [(row.id, Entry(row.first, skip=skip_of(row))) for row in session.rows(query)]
 
 
 def dead_letters(session: Session, job: str | None, limit: int, cursor: str | None) -> Page:

@@ -24,8 +24,10 @@ from scheduler.core.queries import (
 )
 from scheduler.core.scan import Hole, ScanReport
 from scheduler.core.scan_queries import Aside, ScanView
+from scheduler.core.state import Flip
 from scheduler.store import event_views, history, rejects, scan_views
 from scheduler.store import tables as t
+from scheduler.store.flips import flips_of
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
 from scheduler.store.kept_locks import held_up
 from scheduler.store.pauses import pauses_of
@@ -42,9 +44,10 @@ class SqlQueries:
     session: Session
 
     def jobs(self, now: datetime, names: Collection[str] | None = None, q: str = "") -> list[JobView]:
-        """Present jobs by name (named ones also if removed); `q` must occur in the name, in any case."""
+        """Present jobs by name (named ones also if removed; the canary only if named); `q` must occur in the name, in
+        any case."""
         query = select(*STATE, t.jobs.c.definition).order_by(t.jobs.c.name)
-        query = query.where(t.jobs.c.removed_at.is_(None) if names is None else t.jobs.c.name.in_(names))
+        query = query.where(t.IS_PRESENT if names is None else t.jobs.c.name.in_(names))
         if q:
             query = query.where(func.lower(t.jobs.c.name).contains(q.lower(), autoescape=True))
         rows = self.session.rows(query).all()
@@ -216,6 +219,9 @@ class SqlQueries:
 
     def held_up(self, runs: Collection[str] | None = None) -> dict[tuple[str, str], int]:
         return held_up(self.session, runs)
+
+    def flips(self, job: str, limit: int = 20) -> list[Flip]:
+        return flips_of(self.session, job, limit)
 
     def gauges(self, now: datetime, jobs: Collection[str] | None = None) -> Gauges:
         return gauges(self.session, now, jobs)

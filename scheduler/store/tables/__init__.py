@@ -15,7 +15,7 @@ from scheduler.store.tables.event import (
     rejects,
 )
 from scheduler.store.tables.history import skips, summaries
-from scheduler.store.tables.job import NOT_MISSED, acks, flips, jobs, pauses, schedule_versions
+from scheduler.store.tables.job import IS_PRESENT, NOT_MISSED, acks, flips, jobs, pauses, schedule_versions
 from scheduler.store.tables.node import nodes
 from scheduler.store.tables.notification import IS_WAITING, channels, notifications
 from scheduler.store.tables.ping import outgoing_pings
@@ -50,6 +50,7 @@ __all__ = [
     "IS_MISSED",
     "IS_ORDERED",
     "IS_PENDING",
+    "IS_PRESENT",
     "IS_RUNNING",
     "IS_WAITING",
     "NOT_MISSED",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Index, Integer, Table, Text, and_
 
+from scheduler.core.canary import CANARY
 from scheduler.store.tables.base import metadata, partial, word
 from scheduler.store.types import Big, FreeText, JsonText, UtcInstant
 
@@ -33,6 +34,8 @@ jobs = Table(
     Column("state", Text, nullable=False, server_default="up"),
     Column("state_since", UtcInstant),
 )
+IS_PRESENT = and_(jobs.c.removed_at.is_(None), jobs.c.name != word(CANARY))
+"""Jobs that people look at."""
 NOT_MISSED = jobs.c.state != word("missed")
 # due() and next_due(), once a second for ever
 partial("jobs_due", jobs.c.next_due_at, where=and_(jobs.c.enabled, jobs.c.removed_at.is_(None)))

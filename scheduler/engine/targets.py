@@ -1,0 +1,72 @@
+"""Dead man's switches outside: which of them hear us, which do not, since when and why."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from scheduler.core.ping import DAEMON, Standing
+from scheduler.core.remark import Remark
+
+log = structlog.get_logger("pings")
+
+TOLD_AFTER = timedelta(minutes=3)
+"""A target that could not be reached for so long is worth a remark."""
+
+
+class Targets:
+    """By target: a job's name, or `daemon`. From any thread; a URL is in none of it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._standing: dict[str, Standing] = {}
+
+    def took(self, target: str, now: datetime) -> None:
+        """A ping was accepted."""
+        with self._lock:
+            before = self._standing.get(target, Standing())
+            self._standing[target] = Standing(now, before.failures)
+        if before.failing_since is not None:
+            log.info("ping_restored", target=target)
+
+    def failed(self, target: str, reason: str, now: datetime, count: int = 1) -> None:
+        """So many pings were not."""
+        with self._lock:
+            before = self._standing.get(target, Standing())
+            since = before.failing_since or now
+            after = replace(before, failures=before.failures + count, failing_since=since, reason=reason)
+            self._standing[target] = after
+        if before.failing_since is None:
+            log.warning("ping_failed", target=target, reason=reason, what="it is tried again; told once until it works")
+
+    def fails(self, target: str) -> bool:
+        return self._standing.get(target, Standing()).failing_since is not None
+
+    def keep(self, targets: frozenset[str]) -> None:
+        """Forgets the others: nobody pings them any more."""
+        with self._lock:
+            self._standing = {name: one for name, one in self._standing.items() if name in targets}
+
+    def standings(self, targets: frozenset[str]) -> Mapping[str, Standing]:
+        """Of each of these, whether it was pinged yet or not."""
+        with self._lock:
+            return {name: self._standing.get(name, Standing()) for name in sorted(targets)}
+
+    def remarks(self, now: datetime) -> list[Remark]:
+        """What has not been reached for some minutes."""
+        with self._lock:
+            standing = sorted(self._standing.items())
+        return [
+            Remark("ping", _words(name, one), one.failing_since, None if name == DAEMON else f"schedctl show {name}")
+            for name, one in standing
+            if one.failing_since is not None and now - one.failing_since >= TOLD_AFTER
+        ]
+
+
+def _words(target: str, standing: Standing) -> str:
+    whose = "this daemon (SCHEDULER_PING_URL)" if target == DAEMON else f"job {target} (heartbeat.ping_url)"
+    return f"the dead man's switch of {whose} does not take pings: {standing.reason}"
