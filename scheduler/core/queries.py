@@ -17,6 +17,7 @@ from scheduler.core.event_queries import EventQueries
 from scheduler.core.job import Queue
 from scheduler.core.model import Attempt, JobState, Json, Node, Output, Pause, Run, Skip, Status
 from scheduler.core.scan_queries import ScanQueries
+from scheduler.core.state import Flip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a history: exactly one of a run and a range of instants that did not run. `at` is when it
-    was recorded."""
+    """One line of a history: exactly one of a run and a range of instants that did not run. `at` is its place in the
+    order: when the run was made, the first instant of the range."""
 
     at: datetime
     run: Run | None = None
@@ -66,7 +67,7 @@ CURSOR = r"r(\d{1,18})s(\d{1,18})"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries, newest first. `cursor` asks for the page after this one; None: there is none."""
+    """Entries, the last recorded first. `cursor` asks for the page after this one; None: there is none."""
 
     entries: tuple[Entry, ...]
     cursor: str | None = None
@@ -228,6 +229,10 @@ class Queries(EventQueries, ScanQueries, Protocol):
     def held_up(self, runs: Collection[str] | None = None) -> dict[tuple[str, str], int]:
         """How many runs wait behind dead letters that keep their lock (None: behind all), by (job, run) of the letter;
         those behind which none waits are left out."""
+        ...
+
+    def flips(self, job: str, limit: int = 20) -> list[Flip]:
+        """What the job changed to and when, the newest first, also of a removed one."""
         ...
 
     def gauges(self, now: datetime, jobs: Collection[str] | None = None) -> Gauges:

@@ -20,7 +20,7 @@ from scheduler.web.inputs import plain_name
 from scheduler.web.job_json import STATES, Planned, coming, job_json
 from scheduler.web.operation import Operation
 from scheduler.web.parameters import Instant, Number, Text, Words
-from scheduler.web.present import Shown, by_instant, page_json, run_json, skip_json
+from scheduler.web.present import Shown, page_json, run_json, skip_json
 from scheduler.web.shapes import INSTANT, many, record, ref
 
 Q = Text("q", "Part of the name, in any case.")
@@ -69,7 +69,7 @@ def get_job(request: Request) -> Answer:
         "definition": with_keys_of_the_file(view.definition),
         "schedule_in_words": None if job is None or job.schedule is None else explain(job.schedule),
         "next": [] if job is None else coming([Planned(job, pauses_of(view))], now, following),
-        "recent": [] if page is None else page_json(by_instant(page), waiting, nodes)["entries"],
+        "recent": [] if page is None else page_json(page, waiting, nodes)["entries"],
         "last_skip": None if view.last_skip is None else skip_json(view.last_skip, nodes),
         "last_result": next((run_json(run) for run in completed if run.result is not None), None),
         "problem": problem,

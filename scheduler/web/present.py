@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -142,17 +141,6 @@ def entry_json(entry: Entry, waiting: Mapping[str, Waiting], nodes: Collection[N
         assert entry.skip is not None
         shown = skip_json(entry.skip, nodes)
     return shown | {"at": when(entry.at)}
-
-
-def by_instant(page: Page) -> Page:
-    """The same page, its entries by the instant that they are about, newest first: for which a run was scheduled, or
-    when it was asked for; the last one skipped. What is about one instant stays as recorded, the last first. What page
-    comes next, and what is on it, is not changed by that: what is made up for may be recorded much later."""
-    return replace(page, entries=tuple(sorted(page.entries, key=_instant, reverse=True)))
-
-
-def _instant(entry: Entry) -> datetime:
-    return entry.at if entry.run is None or entry.run.scheduled_for is None else entry.run.scheduled_for
 
 
 def page_json(page: Page, waiting: Mapping[str, Waiting], nodes: Collection[Node] = ()) -> Shown:

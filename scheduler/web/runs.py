@@ -22,7 +22,7 @@ from scheduler.web.operation import Operation, author_of
 from scheduler.web.output import cut, printed
 from scheduler.web.paging import CURSOR, LIMIT
 from scheduler.web.parameters import Flag, Instant, Number, Words
-from scheduler.web.present import by_instant, detail_json, page_json, run_json
+from scheduler.web.present import detail_json, page_json, run_json
 from scheduler.web.shapes import TEXT, ref
 from scheduler.web.waiting import POLL, RunWatch
 
@@ -42,9 +42,9 @@ REASON = Body((TextField("reason", "Kept with the run."),))
 
 
 def list_runs(request: Request) -> Answer:
-    """What ran and what was skipped. Pages: what was recorded last comes first, so that a cursor neither leaves out nor
-    repeats anything. On a page: by the instant that an entry is about (`scheduled_for`, else `created_at`; of a skip
-    `last`), newest first."""
+    """What ran and what was skipped, the last recorded first, on a page and over all pages: `at` is when a run was made
+    and when a range of skips began. What is made up for late stands where it was recorded. While new entries come a
+    cursor neither leaves out nor repeats anything."""
     backend = backend_of(request)
     which = RunFilter(
         jobs=JOB.read(request),
@@ -56,7 +56,7 @@ def list_runs(request: Request) -> Answer:
     )
     limit = LIMIT.read(request)
     with backend.readable.queries() as queries:
-        page = by_instant(queries.history(which, limit=limit, cursor=CURSOR.read(request) or None))
+        page = queries.history(which, limit=limit, cursor=CURSOR.read(request) or None)
         waiting = queries.waiting([entry.run.id for entry in page.entries if entry.run is not None])
         nodes = [one.node for one in queries.nodes()] if any(map(_is_missed, page.entries)) else []
     return Answer(page_json(page, waiting, nodes))

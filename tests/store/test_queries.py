@@ -136,6 +136,27 @@ def test_paging_shows_everything_once_also_while_new_entries_come(store: SqlStor
     assert all(one.at >= other.at for one, other in pairwise(entries))
 
 
+def test_a_range_that_grows_stays_in_its_place(store: SqlStore) -> None:
+    """So that pages are pieces of one list, by when things were recorded, however many are on a page."""
+    set_up(store, ["long", "short", "job"])
+    with store.begin() as tx:
+        tx.runs.skip([skipped("long", T0)])
+        tx.runs.skip([skipped("short", T0 + 2 * MINUTE)])
+    runs = [new_run("job", created_at=T0 + minutes * MINUTE) for minutes in (1, 3, 5)]
+    add(store, *runs)
+    with store.begin() as tx:
+        tx.runs.skip([skipped("long", T0 + 4 * MINUTE)])
+    with store.queries() as queries:
+        whole = queries.history(RunFilter())
+        single: list[Page] = []
+        while not single or single[-1].cursor is not None:
+            single.append(queries.history(RunFilter(), 1, single[-1].cursor if single else None))
+    assert [entry.at for entry in whole.entries] == [T0 + minutes * MINUTE for minutes in (5, 3, 2, 1, 0)]
+    assert [entry for page in single for entry in page.entries] == list(whole.entries)
+    assert whole.entries[-1].skip is not None
+    assert whole.entries[-1].skip.last == T0 + 4 * MINUTE
+
+
 @pytest.mark.parametrize("cursor", ["", "1", "r1", "r-1s2", "r1s2 ", "r１s２", "r" + "9" * 30 + "s1"])
 def test_a_cursor_of_somebody_else_is_refused(store: SqlStore, cursor: str) -> None:
     with store.queries() as queries, pytest.raises(InvalidInput, match="cursor"):

@@ -51,9 +51,9 @@ def runs(
     limit: int,
     no_skips: bool,
 ) -> int:
-    """Shows what ran and what was skipped, with the reason. AT is the instant that a run was scheduled for, or when it
-    was asked for; of skipped instants the last; newest AT first. DELAY: how much later it started. Given a run's id, or
-    the end of one, it shows everything about that run."""
+    """Shows what ran and what was skipped, with the reason; the last recorded first. AT is the instant that a run was
+    scheduled for, or when it was asked for; of skipped instants the first. DELAY: how much later it started. Given a
+    run's id, or the end of one, it shows everything about that run."""
     start, end = _typed(surface, since), _typed(surface, until)
     if start is not None and end is not None and start >= end:
         raise click.UsageError(f"--since {since} is not before --until {until}: nothing can lie between; swap them")
@@ -103,8 +103,7 @@ def fetch(surface: Surface, query: Shown, limit: int) -> tuple[list[Shown], bool
         entries += page["entries"]
         cursor = page["cursor"]
         if cursor is None or not page["entries"] or len(entries) >= limit:
-            # The daemon pages by when things were recorded: what is made up for comes after what it is made up for.
-            return sorted(entries, key=_at, reverse=True), cursor is not None
+            return entries, cursor is not None
 
 
 def show(surface: Surface, entries: list[Shown], *, with_job: bool) -> None:
@@ -133,9 +132,9 @@ def show(surface: Surface, entries: list[Shown], *, with_job: bool) -> None:
 
 
 def _instant_of(entry: Shown) -> str:
-    """The instant that it is about: for which it was scheduled, or when it was asked for; the last one skipped."""
+    """The instant that it is about: for which it was scheduled, or when it was asked for; the first one skipped."""
     if entry["type"] == "skip":
-        return str(entry["last"])
+        return str(entry["first"])
     return str(entry["scheduled_for"] or entry["created_at"])
 
 
