@@ -16,6 +16,7 @@ from scheduler.core.ids import short
 from scheduler.core.job import Configuration, Job, Overlap
 from scheduler.core.model import NewRun, Run, Status
 from scheduler.core.ports import Transaction
+from scheduler.engine.find import startable
 from scheduler.engine.new_run import new_run
 
 FINGERPRINT = "sha256:"
@@ -42,7 +43,7 @@ def accept(
             group.answers[number] = no_job(request.job)
             continue
         try:
-            group.take(number, request, job)
+            group.take(number, request, startable(job))
         except SchedulerError as error:
             group.answers[number] = error
     group.write()

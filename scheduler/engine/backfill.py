@@ -12,6 +12,7 @@ from scheduler.core.job import Job
 from scheduler.core.model import Cause, JobState, Status
 from scheduler.core.ports import Transaction
 from scheduler.core.stamp import to_text
+from scheduler.engine.find import startable
 from scheduler.engine.new_run import new_run
 
 MOST = 10_000
@@ -25,7 +26,7 @@ def choose(
     """The instants of the job's schedule in `[first, last]` (None: after its last success) that would run: those that
     have come, and have neither completed nor an unfinished run. Raises InvalidInput or Refused, naming the remedy, for
     none and for too many."""
-    if job.schedule is None:
+    if startable(job).schedule is None:
         raise Refused(f"{job.name} has no schedule, so it has no instants", hint=f"schedctl run-now {job.name}")
     first = first or (state.settled_until or state.since) + _TICK
     if first > last:

@@ -14,7 +14,7 @@ from scheduler.core.errors import InvalidInput, Refused, SchedulerError, Unavail
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
-from scheduler.core.model import Cause, Json, Pause, Run
+from scheduler.core.model import ELSEWHERE, Cause, Json, Pause, Run
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable
 from scheduler.engine.acknowledge import acknowledge
@@ -85,6 +85,11 @@ class Desk:
         now = self._store.now()
         with self._store.begin() as tx:
             before = stored_run(tx, run)
+            if before.node == ELSEWHERE and not before.status.final:
+                raise Refused(
+                    f"run {short(run)} is not on any node of ours: {before.job} runs somewhere else",
+                    hint="end it there; what tells no end fails after the job's `timeout`",
+                )
             if before.status.final or not tx.runs.request_cancel([run], why, now):
                 raise Refused(
                     f"run {short(run)} is over: {before.status}", hint=f"to run it again: schedctl retry {short(run)}"

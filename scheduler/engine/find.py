@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.ids import short
+from scheduler.core.job import Job
 from scheduler.core.model import Run
 from scheduler.core.ports import Transaction
 from scheduler.core.queries import Queries, RunFilter
@@ -42,6 +43,16 @@ def stored_run(tx: Transaction, run: str) -> Run:
     if found is None:
         raise NotFound(f"no run {short(run)}", hint="`schedctl runs` lists them")
     return found
+
+
+def startable(job: Job) -> Job:
+    """The same job. Raises Refused for one that nothing here can start."""
+    if job.external:
+        raise Refused(
+            f"{job.name} runs somewhere else: nothing here can start it",
+            hint=f"start it there; what it told of its runs: schedctl runs {job.name}",
+        )
+    return job
 
 
 def no_job(name: str, known: Iterable[str]) -> NotFound:

@@ -12,7 +12,7 @@ from scheduler.core.job import Job
 from scheduler.core.model import Cause, Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.core.source import Order
-from scheduler.engine.find import stored_run
+from scheduler.engine.find import startable, stored_run
 from scheduler.engine.new_run import new_run
 
 
@@ -20,7 +20,7 @@ def retry(tx: Transaction, run: str, job_of: Callable[[str], Job], reason: str, 
     """A new run of a finished one, with its payload; a run that waits for its next attempt need not wait any longer.
     `job_of` gives the job of that name, or raises NotFound. Raises NotFound or Refused before anything is written."""
     old = stored_run(tx, run)
-    definition = job_of(old.job)
+    definition = startable(job_of(old.job))
     if old.status is Status.PENDING and old.attempt > 0:
         tx.runs.hasten(run, f"retried at once by {author}" + (f": {reason}" if reason else ""), now)
         return stored_run(tx, run)

@@ -37,7 +37,7 @@ def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | Non
         if run.lock is not None and waits_for in (None, WaitsFor.LOCK):
             line.add(run.lock)
         placed[run.id] = waits_for
-        rows.append(_row(run, run.queue if run.queue in queues else "default", waits_for))
+        rows.append(row_of(run, run.queue if run.queue in queues else "default", waits_for))
     inserted = insert_all(session, t.runs, rows, new_only=True)
     if inserted != len(rows):
         placed = {one: placed[one] for chunk in chunks(sorted(placed)) for one in _existing(session, chunk)}
@@ -129,7 +129,8 @@ def _waits_for(run: NewRun, pauses: _Pauses, line: set[str]) -> WaitsFor | None:
     return WaitsFor.LOCK if run.lock in line else None
 
 
-def _row(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any]:
+def row_of(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any]:
+    """All columns of a run that is PENDING and was never tried."""
     return {
         "id": run.id,
         "job": run.job,

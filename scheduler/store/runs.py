@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from scheduler.core.job import Job
-from scheduler.core.model import NewRun, Output, Run, Skip, Status, WaitsFor
+from scheduler.core.model import ELSEWHERE, NewRun, Output, Run, Skip, Status, WaitsFor
 from scheduler.core.requests import Claim, Leftover, Report, Settled, Settlement, Unfinished
-from scheduler.store import cancel, retention, unfinished
+from scheduler.store import cancel, elsewhere, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.claim import claim as take
@@ -61,13 +61,25 @@ class SqlRuns:
 
     def orphaned(self, limit: int) -> list[Run]:
         """RUNNING runs of nodes that are dead, stopped or forgotten; without payloads."""
-        holders = set(self.session.rows(distinct(t.runs.c.node, t.IS_RUNNING)).scalars())
+        holders = set(self.session.rows(distinct(t.runs.c.node, t.IS_RUNNING)).scalars()) - {ELSEWHERE}
         alive = select(t.nodes.c.id).where(t.nodes.c.id.in_(holders), t.nodes.c.state.in_(("live", "stopping")))
         over = holders - set(self.session.rows(alive).scalars()) if holders else set()
         if not over:
             return []
         query = select(*RUN).where(t.IS_RUNNING, t.runs.c.node.in_(over)).order_by(t.runs.c.seq).limit(limit)
         return runs_of(self.session.rows(query))
+
+    def begin_elsewhere(self, run: NewRun, began: datetime) -> Run | None:
+        return elsewhere.begin(self.session, run, began)
+
+    def elsewhere(self, job: str | None = None) -> list[Run]:
+        return elsewhere.under_way(self.session, job)
+
+    def latest_elsewhere(self, job: str) -> Run | None:
+        return elsewhere.latest(self.session, job)
+
+    def told(self, run: str) -> tuple[bytes, int]:
+        return elsewhere.printed(self.session, run)
 
     def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:
         return cancel.request_cancel(self.session, runs, why, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduler.core.errors import NotFound
-from scheduler.core.model import Output, Status
+from scheduler.core.model import ELSEWHERE, Output, Status
 from scheduler.core.queries import RunDetail
 from scheduler.web.backend import Backend
 
@@ -30,7 +30,8 @@ def printed(backend: Backend, run: str, attempt: int | None = None) -> Printed:
     if attempt is not None and attempt > max(detail.run.attempt, 1):
         raise NotFound(f"run {run} has no attempt {attempt}", hint=f"it has {detail.run.attempt}")
     live = None
-    if detail.run.status is Status.RUNNING and attempt in (None, detail.run.attempt):
+    here = detail.run.status is Status.RUNNING and detail.run.node != ELSEWHERE
+    if here and attempt in (None, detail.run.attempt):
         live = backend.live_output(run, detail.run.attempt)
         output = live if live is not None or output is None or output.attempt == detail.run.attempt else None
     number = attempt or (output.attempt if output is not None else max(detail.run.attempt, 1))

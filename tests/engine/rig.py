@@ -30,6 +30,7 @@ from scheduler.engine.planner import Planner
 from scheduler.engine.recovery import predecessors, recover
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
+from scheduler.engine.signs import SignDesk
 from scheduler.engine.turns import Obstacle, Turns
 from scheduler.engine.worker import Worker
 from scheduler.store.store import SqlStore
@@ -43,7 +44,7 @@ def jobs(given: Mapping[str, Mapping[str, Any]] | None = None, /, **more: Any) -
     """A jobs.yaml in UTC. Jobs do nothing (`command: ["true"]`) unless they say what; `queues` and other top keys by
     keyword."""
     entries = {
-        name: {**({} if {"command", "http", "call"} & set(keys) else {"command": ["true"]}), **keys}
+        name: {**({} if {"command", "http", "call", "external"} & set(keys) else {"command": ["true"]}), **keys}
         for name, keys in (given or {}).items()
     }
     return json.dumps({"defaults": {"timezone": "UTC"}, **more, "jobs": entries})
@@ -137,6 +138,7 @@ class Rig:
             lambda name: no_job(name, self.in_force.current.configuration.jobs),
         )
         self.inbox = EventInbox(self.store, self.in_force, self.bus, self.reloader.follow, self._wake)
+        self.signs = SignDesk(self.store, self.in_force, self.bus, self.clock, self.reloader.follow)
         self.desk = Desk(self.store, self.store, self.in_force, self.reloader, self.bus, self._wake, self.intake)
         if start:
             self.start()

@@ -55,6 +55,23 @@ class Runs(Protocol):
         """RUNNING runs of nodes that are dead or stopped."""
         ...
 
+    def begin_elsewhere(self, run: NewRun, began: datetime) -> Run | None:
+        """A run that is RUNNING since `began` where no node holds it, without lock and queue. None, and nothing
+        changed: there is a run with that (job, key)."""
+        ...
+
+    def elsewhere(self, job: str | None = None) -> list[Run]:
+        """The RUNNING ones of those, of that job or of all, oldest first."""
+        ...
+
+    def latest_elsewhere(self, job: str) -> Run | None:
+        """The youngest one of that job, whatever became of it."""
+        ...
+
+    def told(self, run: str) -> tuple[bytes, int]:
+        """What is kept of what such a run printed, and how many bytes before that were left out."""
+        ...
+
     def request_cancel(self, runs: Collection[str], why: str, now: datetime) -> set[str]:
         """RUNNING: asks its node; PENDING: CANCELED at once. The ids concerned."""
         ...
