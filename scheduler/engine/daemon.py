@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import FrameType
 
 import structlog
@@ -57,17 +58,17 @@ class _Threads(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no ty
 
 
 class Daemon:
-    """`loops` by name; `next_due` tells when the planner must look again (None: nothing to come)."""
+    """`loops` by name; `ahead` tells of some of them when they must look again (None: nothing to come)."""
 
     def __init__(
         self,
         loops: Mapping[str, Loop],
         clock: Clock,
-        next_due: Callable[[], datetime | None],
+        ahead: Mapping[str, Callable[[], datetime | None]],
     ) -> None:
         self._loops = loops
         self._clock = clock
-        self._next_due = next_due
+        self._ahead = ahead
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._threads = ThreadPoolExecutor(2 * len(loops) + 2, thread_name_prefix="loops")
@@ -79,7 +80,7 @@ class Daemon:
 
     def start(self) -> None:
         for name, loop in self._loops.items():
-            work = self._plan_and_look_ahead if name == "planner" else loop.run
+            work = partial(self._run_and_look_ahead, name) if name in self._ahead else loop.run
             steadily = Steadily(timedelta(seconds=INTERVAL))
             self._scheduler.add_job(work, steadily, id=name, next_run_time=datetime.now(UTC))
         self._scheduler.start()
@@ -123,19 +124,18 @@ class Daemon:
         for loop in self._loops.values():
             loop.close()
 
-    def _plan_and_look_ahead(self) -> None:
-        self._loops["planner"].run()
+    def _run_and_look_ahead(self, name: str) -> None:
+        self._loops[name].run()
         try:
-            due = self._next_due()
+            due = self._ahead[name]()
         except Unavailable:
             return  # The tick has said so; the next one is a second away.
         if due is None:
             return
         ahead = due - self._clock.now()
         if timedelta(0) < ahead < timedelta(seconds=2 * INTERVAL):
-            self._scheduler.add_job(
-                self._plan_and_look_ahead, "date", run_date=due, id="planner-next", replace_existing=True
-            )
+            again = partial(self._run_and_look_ahead, name)
+            self._scheduler.add_job(again, "date", run_date=due, id=f"{name}-next", replace_existing=True)
 
     def _catch_up_with_clock(self) -> None:
         for job in self._scheduler.get_jobs():

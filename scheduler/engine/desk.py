@@ -17,12 +17,13 @@ from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, Cause, Json, Pause, Run
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable
+from scheduler.core.state import Why
 from scheduler.engine.acknowledge import acknowledge
 from scheduler.engine.audit import OVERDUE, audit
 from scheduler.engine.backfill import choose, make
-from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import LoadFirst, check_loaded
 from scheduler.engine.find import find_run, no_job, stored_run
+from scheduler.engine.flips import amend_deadlines, publish_flips
 from scheduler.engine.in_force import InForce
 from scheduler.engine.intake import Intake
 from scheduler.engine.reload import Reloader
@@ -128,7 +129,8 @@ class Desk:
             tx.jobs.states(jobs, lock=True)
             tx.jobs.resume(jobs, now)
             tx.jobs.pause(pauses)
-            refresh_deadlines(tx, definitions, now)
+            flipped = amend_deadlines(tx, definitions, now, Why.CHANGE, self._in_force.current.configuration)
+        publish_flips(self._bus, flipped)
         for pause in pauses:
             self._bus.publish("job.paused", job=pause.job, until=until, reason=reason, author=author)
         return pauses
@@ -139,7 +141,8 @@ class Desk:
         with self._store.begin() as tx:
             tx.jobs.states(jobs, lock=True)
             resumed = sorted(tx.jobs.resume(jobs, now))
-            refresh_deadlines(tx, definitions, now)
+            flipped = amend_deadlines(tx, definitions, now, Why.CHANGE, self._in_force.current.configuration)
+        publish_flips(self._bus, flipped)
         self._wake()
         for name in resumed:
             self._bus.publish("job.resumed", job=name, author=author)
@@ -148,8 +151,11 @@ class Desk:
     def ack(self, job: str, *, reason: str, author: str) -> Acked:
         definition, now = self._job(job), self._store.now()
         with self._store.begin() as tx:
-            ack = acknowledge(tx, definition, tx.jobs.states([job], lock=True)[job], reason, author, now)
+            state = tx.jobs.states([job], lock=True)[job]
+            configuration = self._in_force.current.configuration
+            ack, flipped = acknowledge(tx, definition, state, reason, author, configuration, now)
             after = tx.jobs.states([job])[job]
+        publish_flips(self._bus, flipped)
         self._bus.publish("job.acknowledged", job=job, first=ack.first, reason=reason, author=author)
         return Acked(ack, after.deadline_at)
 

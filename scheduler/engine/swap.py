@@ -15,7 +15,9 @@ from scheduler.core.policy import Plan, plan
 from scheduler.core.ports import Transaction
 from scheduler.core.requests import Due, Leftover
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
-from scheduler.engine.deadlines import refresh_deadlines
+from scheduler.core.state import Flip, State, Why
+from scheduler.engine.anew import begins_anew
+from scheduler.engine.flips import amend_deadlines
 from scheduler.engine.left_held import count_left, settle_left
 from scheduler.engine.planner import apply_plans
 
@@ -119,7 +121,9 @@ def swap(
     tx.generations.put_queues(new.queues.values(), now)
     _close(tx, states, versions, difference.removed, generation.id, old, now)
     opened = [new.jobs[name] for name in (*difference.added, *sorted(touched - set(difference.removed)))]
-    _open(tx, states, versions, ended, opened, generation.id, now)
+    _open(tx, states, versions, ended, opened, generation.id, old, now)
+    # Who is told of it was told what the miss was; that it is none any more is said by the reload.
+    amend_deadlines(tx, opened, now, Why.CHANGE, new)
     return generation, difference
 
 
@@ -205,6 +209,8 @@ def _close(
     now: datetime,
 ) -> None:
     rows = []
+    kept = [states[name] for name in removed if states[name].state != State.UP]
+    tx.jobs.flip([Flip(one.name, State(one.state), State.UP, now, Why.REMOVAL) for one in kept], now)
     for name in removed:
         tx.jobs.close_versions([name], _boundary(versions.get(name), states[name], now))
         canceled, dead_letters = tx.runs.drop_pending(name, now)
@@ -219,6 +225,8 @@ def _close(
             removed_at=now,
             deadline_at=None,
             alarm=None,
+            state=str(State.UP),
+            state_since=now,
         )
         rows.append((gone, definition))
     tx.jobs.put(rows)
@@ -231,6 +239,7 @@ def _open(
     ended: Mapping[str, datetime],
     jobs: Collection[Job],
     generation: int,
+    old: Configuration | None,
     now: datetime,
 ) -> None:
     """Writes new and changed jobs; a schedule that changed gets a new version, one that did not keeps its own. `ended`:
@@ -240,11 +249,9 @@ def _open(
     opening: list[ScheduleVersion] = []
     for job in jobs:
         before = states.get(job.name)
-        present = before is not None and before.removed_at is None
         version = versions.get(job.name)
         spec = version_of(job)
         next_due = before.next_due_at if before is not None else None
-        settled = before.settled_until if before is not None and present else now
         if (version.spec if version is not None else None) != spec:
             start = max(_boundary(version, before, now), ended.get(job.name, _EARLIEST))
             if version is not None:
@@ -253,8 +260,10 @@ def _open(
                 opening.append(ScheduleVersion(job.name, spec, start, None))
             planned = job.schedule is not None and job.enabled and not job.external
             next_due = job.schedule.after(start) if job.schedule is not None and planned else None
-            missed = before is not None and before.deadline_at is not None and before.deadline_at <= now
-            settled = settled if missed else now
+        was = None if old is None else old.jobs.get(job.name)
+        former = None if version is None else version.spec
+        kept = before is not None and not begins_anew(job, was, before, former, spec, now)
+        settled = before.settled_until if before is not None and kept else now
         rows.append((_state(job, before, generation, next_due, settled, now), job.definition_text))
     for start, names in closing.items():
         tx.jobs.close_versions(names, start)
@@ -263,7 +272,6 @@ def _open(
     for job in jobs:
         if job.name in states:
             tx.runs.redefine(job)
-    refresh_deadlines(tx, list(jobs), now)
 
 
 def _state(

@@ -9,8 +9,8 @@ from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration, Job
 from scheduler.core.model import JobState
 from scheduler.core.ports import Store, Transaction
-from scheduler.core.state import Flip, State, Unwatched, Why, forgiven_until
-from scheduler.engine.flips import Flipped, publish_flips, store_flips
+from scheduler.core.state import Flip, State, Unwatched, Why, forgiven_until, unheard
+from scheduler.engine.flips import Flipped, doubt, publish_flips, store_flips
 from scheduler.engine.in_force import InForce
 from scheduler.engine.unwatched import EVERY, WatchLog, look
 
@@ -62,10 +62,27 @@ class Vigil:
         known = [(jobs[one.name], one) for one in passed if one.name in jobs and one.generation <= loaded.generation]
         if not known:
             return 0
+        deaf = _unheard(known, stretches)
+        heard = [(job, one) for job, one in known if job.name not in deaf]
         with self._store.begin() as tx:
-            flipped = _judge(tx, known, stretches, loaded.configuration, now)
-        publish_flips(self._bus, flipped)
-        return len(flipped.flips)
+            doubtful = doubt(
+                tx, deaf, "word of it may have been lost while no daemon listened", loaded.configuration, now
+            )
+            missed = _judge(tx, heard, stretches, loaded.configuration, now)
+        publish_flips(self._bus, doubtful)
+        publish_flips(self._bus, missed)
+        return len(missed.flips)
+
+
+def _unheard(passed: Sequence[tuple[Job, JobState]], stretches: tuple[Unwatched, ...]) -> dict[str, datetime]:
+    """The external jobs whose success may have been told while nobody listened, and until when that was so."""
+    found = {}
+    for job, one in passed:
+        if job.external and one.deadline_at is not None:
+            until = unheard(one.deadline_at, job.watch.grace, stretches)
+            if until is not None:
+                found[job.name] = until
+    return found
 
 
 def _judge(

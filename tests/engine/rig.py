@@ -32,6 +32,7 @@ from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
 from scheduler.engine.signs import SignDesk
 from scheduler.engine.turns import Obstacle, Turns
+from scheduler.engine.vigil import Vigil
 from scheduler.engine.worker import Worker
 from scheduler.store.store import SqlStore
 from tests.engine.door import Door
@@ -112,6 +113,7 @@ class Rig:
         )
         self.planner = self._new_planner()
         self.keeper = Keeper(self.store, self.in_force, self.bus, self.clock, self.attempts, self.reloader.follow)
+        self.vigil = Vigil(self.store, self.in_force, self.bus)
         self.auditor = Auditor(self.store, self.bus, lambda: self.node)
         self.beats = Beats(
             self.store,
@@ -157,6 +159,7 @@ class Rig:
         """Another daemon in the place of this one, which remembers nothing of its turns."""
         self.node = new_id()
         self.planner = self._new_planner()
+        self.vigil = Vigil(self.store, self.in_force, self.bus)
         self.register()
 
     def register(self) -> None:
@@ -182,6 +185,7 @@ class Rig:
         self.planner.tick(now)
         self.inbox.tick(now)
         self.worker.tick(now)
+        self.vigil.tick(now)
 
     def turn(self, **by: float) -> datetime:
         if self.database is not self.clock:

@@ -40,7 +40,7 @@ class Host:
     def __init__(self, clock: SystemClock | TurnedClock, next_due: Callable[[], datetime | None]) -> None:
         self.ticks = {name: Counted() for name in ("planner", "worker", "keeper")}
         loops = {name: Loop(name, tick, lambda: datetime.now(UTC)) for name, tick in self.ticks.items()}
-        self.daemon = Daemon(loops, clock, next_due)
+        self.daemon = Daemon(loops, clock, {"planner": next_due})
         self.daemon.start()
 
 
