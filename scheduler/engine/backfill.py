@@ -26,7 +26,8 @@ def choose(
     """The instants of the job's schedule in `[first, last]` (None: after its last success) that would run: those that
     have come, and have neither completed nor an unfinished run. Raises InvalidInput or Refused, naming the remedy, for
     none and for too many."""
-    if startable(job).schedule is None:
+    startable(job)
+    if job.schedule is None:
         raise Refused(f"{job.name} has no schedule, so it has no instants", hint=f"schedctl run-now {job.name}")
     first = first or (state.settled_until or state.since) + _TICK
     if first > last:

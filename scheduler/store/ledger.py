@@ -1,5 +1,5 @@
 """What is recorded, for whoever compares it with what was expected. Backfilled runs do not count there: what became of
-their instants before stays true."""
+their instants before stays true; nor do those of external jobs, whose instants nobody here had to run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from scheduler.store.session import Session
 
 _SKIPPED = t.runs.c.status == Status.SKIPPED.value
 _BACKFILLED = t.runs.c.cause == Cause.BACKFILL.value
-_HAS_INSTANT = and_(t.runs.c.scheduled_for.is_not(None), ~_BACKFILLED)
+_ELSEWHERE = t.runs.c.cause == Cause.API.value
+_HAS_INSTANT = and_(t.runs.c.scheduled_for.is_not(None), ~_BACKFILLED, ~_ELSEWHERE)
 
 
 @dataclass(frozen=True, slots=True)
