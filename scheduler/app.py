@@ -66,6 +66,7 @@ from scheduler.signatures.registry import build
 from scheduler.store.store import SqlStore
 from scheduler.supervisor.owner import Owner
 from scheduler.supervisor.state import StateLock
+from scheduler.telling import Telling
 from scheduler.web.backend import Backend
 from scheduler.web.reception import Receptions
 
@@ -178,6 +179,7 @@ class App:
         self._outages = Outages()
         self._rings = Rings(self._around_rings(), self._outages)
         self._vigil = Vigil(store, in_force, bus)
+        self.telling = Telling(store, in_force, bus, self._node, settings, self._poke, self._outages)
         self._loops = self._make_loops()
         ahead = {"planner": self._planner.next_due, "vigil": self._vigil.next_due}
         self.daemon = Daemon(self._loops, clock, ahead)
@@ -222,7 +224,10 @@ class App:
         loops["worker"] = Loop("worker", self.worker.tick, self.store.now, first=self.worker.end_late, outages=outages)
         loops["children"] = Loop("children", self._mind_children, self.clock.now, outages=outages)
         loops["disk"] = Loop("disk", self._disk.tick, self.clock.now, outages=outages)
-        return loops | self._rings.loops
+        return loops | self._rings.loops | self.telling.loops
+
+    def _poke(self, loop: str) -> None:
+        self.daemon.poke(loop)
 
     def _around_rings(self) -> Surroundings:
         return Surroundings(

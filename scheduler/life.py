@@ -128,6 +128,7 @@ class Life:
         app.inbox.stop()
         app.daemon.shutdown()
         app.starting.shutdown()
+        app.telling.close()
         with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.
             app.worker.tick(app.store.now())
         for executor in app.executors.values():

@@ -33,6 +33,7 @@ SETTINGS = (
     Setting("LISTEN", "127.0.0.1:8780", "address of the HTTP API and of /metrics"),
     Setting("WEBHOOK_LISTEN", "", "a second address that serves webhooks alone, for the internet (default: none)"),
     Setting("SOCKET", "", "Unix socket for schedctl (default: schedctl.sock in the state directory)"),
+    Setting("PUBLIC_URL", "", "where people reach this daemon; links in notifications begin with it (default: none)"),
     Setting("PING_URL", "", "a dead man's switch that the daemon pings once a minute (default: none)", secret=True),
     Setting("ENVIRONMENT", "default", "name of the installation; another name in the database refuses to start"),
     Setting("LEASE", "3m", "how long a silent node keeps its runs (PostgreSQL only)"),
@@ -58,6 +59,7 @@ class Settings:
     listen: tuple[str, int]
     webhook_listen: tuple[str, int] | None
     socket: Path
+    public_url: str
     ping_url: str
     environment: str
     lease: timedelta
@@ -105,6 +107,7 @@ def load_settings(flags: Mapping[str, str | None], environ: Mapping[str, str]) -
         listen=parsed("LISTEN", _address, ("127.0.0.1", 0)),
         webhook_listen=parsed("WEBHOOK_LISTEN", lambda text: _address(text) if text else None, None),
         socket=Path(values["SOCKET"]) if values["SOCKET"] else state_dir / "schedctl.sock",
+        public_url=parsed("PUBLIC_URL", _public_url, ""),
         ping_url=parsed("PING_URL", _ping_url, ""),
         environment=values["ENVIRONMENT"],
         lease=parsed("LEASE", _lease, timedelta(minutes=3)),
@@ -181,6 +184,12 @@ def _address(text: str) -> tuple[str, int]:
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError("write HOST:PORT, for example 127.0.0.1:8780")
     return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _public_url(text: str) -> str:
+    if text and not re.match(r"https?://[^\s/?#]+(/[^\s?#]*)?$", text, re.IGNORECASE):
+        raise ValueError("is no address of a web server; write https://schedules.example.com")
+    return text.rstrip("/")
 
 
 def _ping_url(text: str) -> str:

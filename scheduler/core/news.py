@@ -305,7 +305,7 @@ def _count(value: Json) -> int:
 
 def _seconds(seconds: float) -> timedelta:
     """As short as people say it."""
-    return timedelta(seconds=round(seconds) if seconds >= 10 else round(seconds, 1))
+    return timedelta(seconds=round(seconds) if seconds >= 10 else round(seconds, 1 if seconds >= 0.1 else 3))
 
 
 def _whole_seconds(length: timedelta) -> timedelta:

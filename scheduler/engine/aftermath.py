@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scheduler.core.execution import Bus
 from scheduler.core.model import Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.core.requests import Settlement
+from scheduler.engine.announce import announce, ends
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import check_loaded, follow_ups
 from scheduler.engine.flips import NOTHING, Flipped, flip_after_runs
@@ -46,7 +47,9 @@ def settle_all(
     jobs = [configuration.jobs[name] for name in completed if name in configuration.jobs]
     deadlines = refresh_deadlines(tx, jobs, now, settled.jobs)
     put_pings(tx, configuration, settlements, settled.runs, now, orphans=orphans)
-    return Aftermath(settled.runs, flip_after_runs(tx, configuration, settled, deadlines, now))
+    flipped = flip_after_runs(tx, configuration, settled, deadlines, now)
+    told = announce(tx, ends(settled.runs, configuration, now), configuration, now)
+    return Aftermath(settled.runs, replace(flipped, told=flipped.told + told) if told else flipped)
 
 
 def announce_settled(bus: Bus, run: Run, now: datetime, *, lost_with: str | None = None) -> None:

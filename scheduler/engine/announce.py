@@ -7,8 +7,9 @@ from datetime import datetime
 
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration
+from scheduler.core.model import Run, Status
 from scheduler.core.ports import Transaction
-from scheduler.core.tiding import Entry, Tiding, wanted
+from scheduler.core.tiding import Entry, Kind, Tiding, wanted
 
 
 def announce(tx: Transaction, tidings: Sequence[Tiding], configuration: Configuration, now: datetime) -> int:
@@ -22,6 +23,22 @@ def announce(tx: Transaction, tidings: Sequence[Tiding], configuration: Configur
         for channel in wanted(job.watch.notify, tiding.kind)
     ]
     return tx.notifications.put(entries, now) if entries else 0
+
+
+def ends(runs: Sequence[Run], configuration: Configuration, now: datetime) -> list[Tiding]:
+    """What there is to tell of runs that have just ended: that they completed, or became dead letters. Nothing of jobs
+    of which nobody is told."""
+    found = []
+    for run in runs:
+        job = configuration.jobs.get(run.job)
+        if job is None or not job.watch.notify:
+            continue
+        at = run.finished_at or now
+        if run.status is Status.COMPLETED:
+            found.append(Tiding(Kind.COMPLETED, run.job, at, f"completed:{run.id}", run.id))
+        elif run.status is Status.FAILED and run.has_payload:
+            found.append(Tiding(Kind.DEAD_LETTER, run.job, at, f"dead:{run.id}", run.id))
+    return found
 
 
 def announced(bus: Bus, count: int) -> None:

@@ -15,7 +15,11 @@ from scheduler.store import tables as t
 from scheduler.store.session import Session, chunks
 
 _TABLE, _CHANNELS = t.notifications.c, t.channels.c
-_FREE = or_(_CHANNELS.held_until.is_(None), _CHANNELS.held_until <= bindparam("now"))
+# What a node holds that has stopped or died is free at once.
+_LIVE = (
+    select(t.nodes.c.id).where(t.nodes.c.id == _CHANNELS.held_by, t.nodes.c.state.in_(("live", "stopping"))).exists()
+)
+_FREE = or_(_CHANNELS.held_until.is_(None), _CHANNELS.held_until <= bindparam("now"), ~_LIVE)
 _OPEN = or_(
     _CHANNELS.name.is_(None), and_(_FREE, or_(_CHANNELS.not_before.is_(None), _CHANNELS.not_before <= bindparam("now")))
 )
@@ -61,9 +65,9 @@ class SqlNotifications:
         """The channel is this node's until then, or until it gives it back; None: it is another's."""
         fresh = self.session.insert(t.channels).on_conflict_do_nothing(index_elements=["name"])
         self.session.write(fresh, {"name": channel, "messages": 0.0})
-        free = or_(_CHANNELS.held_until.is_(None), _CHANNELS.held_until <= now)
-        taking = update(t.channels).where(_CHANNELS.name == channel, free).values(held_by=node, held_until=until)
-        if not self.session.write(taking):
+        taking = update(t.channels).where(_CHANNELS.name == bindparam("which"), _FREE)
+        values = {"which": channel, "now": now, "node": node, "until": until}
+        if not self.session.write(taking.values(held_by=bindparam("node"), held_until=bindparam("until")), values):
             return None
         return standing_of(self.session.rows(select(t.channels).where(_CHANNELS.name == channel)).one())
 

@@ -33,6 +33,7 @@ class ProcessCourier:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self._processes: set[subprocess.Popen[str]] = set()
 
     def deliver(self, channel: Channel, messages: Sequence[Message]) -> list[Answer]:
         """In their order, one answer each; what comes after a channel fell silent is not tried and has no answer."""
@@ -48,6 +49,11 @@ class ProcessCourier:
         return [
             Answer(one.ok, masks.text(one.said), one.silent, one.retry_after) for one in self._ask(order, len(messages))
         ]
+
+    def close(self) -> None:
+        """Ends what is being sent."""
+        for process in list(self._processes):
+            process.kill()
 
     def _ask(self, order: str, count: int) -> list[Answer]:
         names = (*_PASSED_ON, *_PROXIES, *map(str.lower, _PROXIES))
@@ -65,9 +71,11 @@ class ProcessCourier:
             )
         except OSError as error:
             return [Answer(False, f"no process can be started: {error.strerror or error}", silent=True)]
+        self._processes.add(process)
         try:
             return list(_answers(process, order, count))
         finally:
+            self._processes.discard(process)
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
