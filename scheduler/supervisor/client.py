@@ -123,13 +123,20 @@ class SupervisorClient:
         return self._answered
 
     def start(
-        self, spec: ChildSpec, *, output_fd: int, stdin_fd: int | None = None, channel_fd: int | None = None
+        self,
+        spec: ChildSpec,
+        *,
+        output_fd: int,
+        stdin_fd: int | None = None,
+        channel_fd: int | None = None,
+        near: str | None = None,
     ) -> None:
         """Ask for a child; exactly one event follows, `SpawnFailed` or `Exited`.
 
+        `near` is the path of what will be executed, if nobody has to wait for that and for the work directory.
+
         stdin is /dev/null unless given; a channel becomes descriptor 3 of the child. The descriptors stay
-        the caller's, who may close them at once. InvalidInput when arguments and environment are too large
-        to be sent or contain NUL.
+        the caller's, who may close them at once. InvalidInput for what is too large to be sent or contains NUL.
         """
         fds = {"stdin": stdin_fd, "output": output_fd, "channel": channel_fd}
         given = {name: fd for name, fd in fds.items() if fd is not None}
@@ -146,6 +153,7 @@ class SupervisorClient:
             "user": spec.user and [spec.user.uid, spec.user.gid, list(spec.user.groups)],
             "limits": asdict(spec.limits),
             "fds": list(given),
+            "near": near,
         }
         if not spec.argv or not spec.argv[0]:
             raise InvalidInput("the command is empty")

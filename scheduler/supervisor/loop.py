@@ -20,6 +20,7 @@ from scheduler.supervisor.run import Run, failed
 from scheduler.supervisor.runs import Runs
 
 EXITS_FILE = "exits.jsonl"
+MOMENT = 0.005  # seconds for which starts go first, while others have news
 KILL_AFTER_CLOSE = 5.0  # seconds from the end of the socket to SIGKILL
 _LOOK_AT_TRUST = 1.0  # seconds; a poll does not count suspend, so it must not last longer than this
 _FOREVER = (float("inf"), float("inf"))
@@ -66,8 +67,7 @@ class Supervisor:
                     self._runs.reap(time.monotonic())
                 elif number in self._telling:
                     self._runs.told(self._telling[number])
-            if self._starts:
-                self._start(*self._starts.popleft())
+            self._start_some()
             self._runs.tick(time.monotonic())
             self._check_trust()
         self._flush()
@@ -135,6 +135,14 @@ class Supervisor:
                 self._never_started(order, fds, message["why"])
                 return
         self._runs.end(message["run"], message["why"], message["kill_after"], time.monotonic())
+
+    def _start_some(self) -> None:
+        """A few of those that wait, then whoever has news is heard again."""
+        until = time.monotonic() + MOMENT
+        while self._starts:
+            self._start(*self._starts.popleft())
+            if time.monotonic() >= until:
+                return
 
     def _start(self, order: dict[str, Any], numbers: list[int]) -> None:
         fds = dict(zip(order["fds"], numbers, strict=False))

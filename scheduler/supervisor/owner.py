@@ -17,6 +17,7 @@ from scheduler.supervisor.cgroup import delegated
 from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.diagnose import explain
 from scheduler.supervisor.events import Event, Exited, SpawnFailed, SupervisorGone
+from scheduler.supervisor.nearness import Nearness
 from scheduler.supervisor.orphans import reap_orphans
 from scheduler.supervisor.state import StateLock, read_exits
 
@@ -56,6 +57,7 @@ class Owner:
         """The cgroup under which every run gets its own, if the system has handed one over."""
         # Looking at somebody's files to explain a failure may block; the reader of events must not.
         self._explaining = ThreadPoolExecutor(4, thread_name_prefix="explain")
+        self._nearness = Nearness()
 
     def open(self) -> None:
         """Starts the supervisor; call it from the main thread. StartError if it does not come up."""
@@ -107,7 +109,8 @@ class Owner:
         with self._guard:
             self._listeners[spec.run] = (spec, listener)
         try:
-            self._present().start(spec, output_fd=output_fd, stdin_fd=stdin_fd, channel_fd=channel_fd)
+            near = self._nearness.of(spec) if spec.argv else None
+            self._present().start(spec, output_fd=output_fd, stdin_fd=stdin_fd, channel_fd=channel_fd, near=near)
         except BaseException:
             with self._guard:
                 self._listeners.pop(spec.run, None)

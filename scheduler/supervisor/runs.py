@@ -85,12 +85,13 @@ class Runs:
             slot,
             cgroup,
             pid,
-            tell,
+            -1 if tell is None else tell,
             linux.boottime(),
         )
         self._by_name[run.run] = self._by_pid[pid] = run
         self._by_slot[slot] = run.orphans
-        self._watch(tell, run)
+        if tell is not None:
+            self._watch(tell, run)
 
     def told(self, run: Run) -> None:
         """The pipe of a start has news: a failure, or its end, which is success."""

@@ -3,15 +3,15 @@
 The socket is a SOCK_SEQPACKET pair: packets keep their bounds, and the end of the peer is an empty read.
 
     daemon → supervisor   hello{node, state_dir, cgroup}  trust{node, term_at, kill_at}  ping{n}
-                          start{run, attempt, node, argv, cwd, env, kill_after, leftovers, user, limits, fds}
+                          start{run, attempt, node, argv, cwd, env, kill_after, leftovers, user, limits, fds, near}
                           end{run, why, kill_after}  signal{run, signal}  settled{run, attempt}
     supervisor → daemon   ready{pid}  pong{n}
                           failed{run, attempt, stage, errno, what}
                           exited{run, attempt, node, code, signal, why, left, usage, ended_at, began, ended}
 
 `term_at`, `kill_at`, `began` and `ended` are seconds of CLOCK_BOOTTIME, the first two null while the socket
-itself is the trust. `fds` names the descriptors that travel with a start, in order, out of `stdin output
-channel`. Durations are seconds.
+itself is the trust. `near` is the file to be executed if nobody has to wait for its disk, else null. `fds` names
+the descriptors that travel with a start, in order, out of `stdin output channel`. Durations are seconds.
 """
 
 from __future__ import annotations

@@ -18,10 +18,11 @@ def _no_longer_subreaper() -> Iterator[None]:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-@pytest.fixture
-def supervisor(tmp_path: Path) -> Iterator[Harness]:
-    """A trusted supervisor; afterwards no zombie is left and it goes when it is asked to."""
-    harness = Harness(tmp_path)
+@pytest.fixture(params=["spawn", "fork"])
+def supervisor(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Harness]:
+    """A trusted supervisor that starts children in either way; afterwards no zombie is left and it goes when it is
+    asked to."""
+    harness = Harness(tmp_path, spawns=request.param == "spawn")
     yield harness
     if not harness.client.gone:
         assert zombies_of(harness.client.pid) == []

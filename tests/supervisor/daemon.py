@@ -18,6 +18,7 @@ from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.events import Event
 from scheduler.supervisor.orphans import reap_orphans
 from scheduler.supervisor.state import StateLock
+from tests.supervisor.harness import near_of
 
 _printing = threading.Lock()
 
@@ -45,7 +46,7 @@ def main(folder: Path) -> None:
             )
             fd = os.open(folder / f"{order['run']}.out", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with contextlib.suppress(Unavailable):
-                client.start(spec, output_fd=fd)
+                client.start(spec, output_fd=fd, near=near_of(spec))
             os.close(fd)
         elif order["do"] == "settled":
             client.settled(order["run"], 1)

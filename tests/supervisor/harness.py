@@ -21,6 +21,7 @@ from scheduler.core.children import ChildSpec
 from scheduler.supervisor import processes
 from scheduler.supervisor.client import SupervisorClient
 from scheduler.supervisor.events import Event, Exited, SpawnFailed
+from scheduler.supervisor.nearness import near_program
 
 NODE = "node-1"
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -92,16 +93,28 @@ def wait_until(condition: Callable[[], Any], timeout: float = PATIENCE) -> Any:
     return value
 
 
+def near_of(spec: ChildSpec) -> str | None:
+    try:
+        return near_program(spec.argv[0], spec.env.get("PATH", os.defpath), spec.cwd)
+    except (OSError, ValueError):
+        return None
+
+
 class Harness:
     """One client, its events by run, and an output file per run."""
 
-    def __init__(self, folder: Path, *, cgroup: str | None = None, trusted: bool = True) -> None:
+    def __init__(self, folder: Path, *, cgroup: str | None = None, trusted: bool = True, spawns: bool = True) -> None:
+        """`spawns`: what lies on local disks is said to do so."""
         self.folder = folder
+        self.spawns = spawns
         self.state = folder / "state"
         self.state.mkdir(exist_ok=True)
         self.inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self.events: list[Event] = []
-        self.client = SupervisorClient(NODE, self.state, self.inbox.put, cgroup=cgroup).open()
+        with open(self.state / "lock", "w") as lock:
+            self.client = SupervisorClient(
+                NODE, self.state, self.inbox.put, cgroup=cgroup, lock_fds=(lock.fileno(),)
+            ).open()
         if trusted:
             self.client.trust(None, None)
 
@@ -115,11 +128,14 @@ class Harness:
         } | more
         return ChildSpec(run=run, argv=argv, **values)
 
-    def start(self, run: str, *argv: str, stdin_fd: int | None = None, **more: Any) -> ChildSpec:
+    def start(
+        self, run: str, *argv: str, stdin_fd: int | None = None, near: str | None = None, **more: Any
+    ) -> ChildSpec:
         spec = self.spec(run, *argv, **more)
         fd = os.open(self.folder / f"{run}.out", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            self.client.start(spec, output_fd=fd, stdin_fd=stdin_fd)
+            near = near or (near_of(spec) if self.spawns else None)
+            self.client.start(spec, output_fd=fd, stdin_fd=stdin_fd, near=near)
         finally:
             os.close(fd)
         return spec
