@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -274,7 +275,7 @@ def test_a_cgroup_is_used_only_if_it_was_handed_over(cgroup_root: str) -> None:
     assert seen(leaf) == str(unit)
     assert seen(below) == "None"
     for place in (below, leaf, unit):
-        wait_until(lambda place=place: not place.joinpath("cgroup.procs").read_text())
+        wait_until(partial(_nobody_in, place))
         place.rmdir()
 
 
@@ -297,3 +298,7 @@ def test_with_a_cgroup(tmp_path: Path, cgroup_root: str) -> None:
     wait_until(lambda: not [path for path in Path(cgroup_root).iterdir() if path.is_dir()])
     assert harness.client.close()
     os.rmdir(cgroup_root)
+
+
+def _nobody_in(place: Path) -> bool:
+    return not (place / "cgroup.procs").read_text()
