@@ -176,8 +176,8 @@ class Commands(Protocol):
         ...
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:
-        """A new run (`retry_of`) of a finished one, with its payload. A run that waits for its next attempt runs
-        now, and its `note` says who wanted that, and why."""
+        """A new run (`retry_of`) of a finished one, with its payload. A run that waits for the time of its next attempt
+        runs now, one that waits for something else goes on waiting; its `note` says who wanted that, and why."""
         ...
 
     def retry_all(

@@ -9,7 +9,7 @@ from datetime import datetime
 from scheduler.core.errors import NotFound, Refused, SchedulerError
 from scheduler.core.ids import short
 from scheduler.core.job import Job
-from scheduler.core.model import Cause, Run, Status
+from scheduler.core.model import Cause, Run, Status, WaitsFor
 from scheduler.core.ports import Transaction
 from scheduler.core.source import Order
 from scheduler.engine.find import startable, stored_run
@@ -17,12 +17,14 @@ from scheduler.engine.new_run import new_run
 
 
 def retry(tx: Transaction, run: str, job_of: Callable[[str], Job], reason: str, author: str, now: datetime) -> Run:
-    """A new run of a finished one, with its payload; a run that waits for its next attempt need not wait any longer.
+    """A new run of a finished one, with its payload; a run that waits for its next attempt need not wait any longer for
+    its time (for a lock, a place or the end of a pause it does). Who wanted that, and why, stays with it.
     `job_of` gives the job of that name, or raises NotFound. Raises NotFound or Refused before anything is written."""
     old = stored_run(tx, run)
     definition = startable(job_of(old.job))
     if old.status is Status.PENDING and old.attempt > 0:
-        tx.runs.hasten(run, f"retried at once by {author}" + (f": {reason}" if reason else ""), now)
+        done = "retried at once" if old.waits_for is WaitsFor.TIME else "retry asked for"
+        tx.runs.hasten(run, f"{done} by {author}" + (f": {reason}" if reason else ""), now)
         return stored_run(tx, run)
     if not old.status.final:
         raise Refused(f"run {short(run)} is not over: {old.status}", hint=f"schedctl cancel {short(run)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
@@ -85,18 +86,18 @@ class SqlRuns:
         return cancel.request_cancel(self.session, runs, why, now)
 
     def hasten(self, run: str, why: str, now: datetime) -> bool:
-        query = select(t.runs.c.lock, t.runs.c.note).where(t.WAITS_TIME, t.runs.c.id == run)
+        query = select(t.runs.c.lock, t.runs.c.note, t.runs.c.waits_for).where(t.IS_PENDING, t.runs.c.id == run)
         row = self.session.rows(query.with_for_update()).first()
         if row is None:
             return False
-        waits_for = None if row.lock is None else WaitsFor.LOCK.value
-        note = f"{row.note}; {why}" if row.note else why
-        self.session.write(
-            update(t.runs).where(t.runs.c.id == run).values(not_before=now, waits_for=waits_for, note=note)
-        )
-        if row.lock is not None:
+        changed: dict[str, Any] = {"note": f"{row.note}; {why}" if row.note else why}
+        timed: bool = row.waits_for == WaitsFor.TIME.value
+        if timed:
+            changed |= {"not_before": now, "waits_for": None if row.lock is None else WaitsFor.LOCK.value}
+        self.session.write(update(t.runs).where(t.runs.c.id == run).values(changed))
+        if timed and row.lock is not None:
             next_in_line(self.session, [row.lock])
-        return True
+        return timed
 
     def dead_before(self, runs: Sequence[Run], most: int) -> dict[str, list[str]]:
         return dead_before(self.session, runs, most)

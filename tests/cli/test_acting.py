@@ -165,6 +165,24 @@ def test_cancel_and_retry(served: Served, capsys: Captured) -> None:
     assert served.schedctl("cancel", "01234567-nope") == 4
 
 
+def test_a_retry_that_goes_on_waiting_says_for_what(served: Served, capsys: Captured) -> None:
+    served.rig.reload(JOBS.replace("retries: [1m]", "retries: [1m, 1m]\n    overlap: queue"))
+    served.schedctl("run-now", "ticket")
+    served.rig.tick()
+    served.rig.finish(Failed(FailReason.EXIT, "exit 1"))
+    (run,) = served.rig.runs("ticket")
+    assert served.schedctl("retry", run.id, "--reason", "now") == 0
+    assert "accepted, without waiting any longer" in capsys.readouterr().err
+    served.rig.tick()
+    served.rig.finish(Failed(FailReason.EXIT, "exit 1"))
+    served.schedctl("run-now", "ticket", "--queue")
+    served.rig.tick()
+    served.rig.tick(minutes=2)
+    assert served.schedctl("retry", run.id, "--reason", "still") == 0
+    assert "accepted; it waits for its lock" in capsys.readouterr().err
+    assert served.rig.run(run.id).note.endswith(": still")
+
+
 def test_pause_and_resume(served: Served, capsys: Captured) -> None:
     assert served.schedctl("pause", "report", "minutely", "--until", "tomorrow 08:00", "--reason", "move") == 0
     assert [line.split(" by ")[0] for line in capsys.readouterr().out.splitlines()] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -209,6 +210,25 @@ def test_who_hastened_a_run_and_why_stays_with_it(store: SqlStore) -> None:
     rig.tick()
     rig.finish()
     assert rig.run(run.id).note == "month end; retried at once by ana: provider is back; retried at once by bob"
+
+
+@pytest.mark.parametrize("waiting", ["lock", "pause"])
+def test_who_asked_for_a_retry_that_waits_for_more_than_its_time_stays_with_it(store: SqlStore, waiting: str) -> None:
+    rig = Rig(store, jobs({"a": {"retries": ["1m"], "overlap": "queue"}}))
+    run, _ = rig.desk.run_now("a", author="me", reason="month end", cause=Cause.API)
+    rig.tick()
+    rig.finish(failed())
+    if waiting == "lock":
+        rig.desk.run_now("a", author="me", if_busy=IfBusy.QUEUE)
+        rig.tick()
+    else:
+        rig.desk.pause(["a"], until=None, reason="", author="me")
+    rig.tick(minutes=2)
+    before = rig.run(run.id)
+    assert before.waits_for == waiting
+    after = rig.desk.retry(run.id, author="ana", reason="provider is back")
+    assert after == replace(before, note="month end; retry asked for by ana: provider is back")
+    assert rig.run(run.id) == after
 
 
 def test_a_retry_takes_the_lock_and_waits_its_turn(sqlite: SqlStore) -> None:

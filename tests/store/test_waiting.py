@@ -106,7 +106,11 @@ def test_hasten(store: SqlStore) -> None:
         assert not tx.runs.hasten(waiting.id, "third", T0)
         assert not tx.runs.hasten(ready.id, "fourth", T0)
         assert not tx.runs.hasten("nothing", "fifth", T0)
-    assert {run.id: run.note for run in claim(store)} == {waiting.id: "first; second", ready.id: ""}
+    claimed = claim(store)
+    assert {run.id: run.note for run in claimed} == {waiting.id: "first; second; third", ready.id: "fourth"}
+    with store.begin() as tx:
+        assert not tx.runs.hasten(ready.id, "it runs", T0)
+    assert get(store, ready.id).note == "fourth"
 
 
 def test_a_moved_clock_moves_what_waits_for_a_time(store: SqlStore) -> None:

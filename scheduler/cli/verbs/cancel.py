@@ -79,7 +79,13 @@ def retry(surface: Surface, run: str, reason: str) -> int:
     if surface.structured(seen, [seen["run_id"]]):
         return 0
     surface.out(seen["run_id"])
-    of = f", again for {seen['retry_of'][-8:]}" if seen["retry_of"] else ", without waiting any longer"
-    surface.say(f"{seen['job']}: accepted{of}")
+    surface.say(f"{seen['job']}: accepted{_how(seen)}")
     surface.then(command_line("logs", "-f", seen["short_id"]))
     return 0
+
+
+def _how(retried: Shown) -> str:
+    if retried["retry_of"]:
+        return f", again for {retried['retry_of'][-8:]}"
+    waits_for = {"lock": "its lock", "pause": "the end of the pause"}.get(retried["waits_for"])
+    return f"; it waits for {waits_for}" if waits_for else ", without waiting any longer"

@@ -77,8 +77,8 @@ class Runs(Protocol):
         ...
 
     def hasten(self, run: str, why: str, now: datetime) -> bool:
-        """A run that waits for its next attempt need not wait for the time any longer; `why` is added to its note.
-        False, and nothing changed: it does not wait for a time."""
+        """A waiting run need not wait for the time of its next attempt any longer; `why` is added to its note. False:
+        it waits for something else, and goes on waiting (or, and nothing changed, it does not wait)."""
         ...
 
     def discard(self, runs: Collection[str], now: datetime) -> set[str]:
