@@ -9,8 +9,11 @@ from scheduler.core.job import Job, OnLost, Retries
 from scheduler.core.model import FailReason, Run, Status
 from scheduler.core.outcome import Canceled, Failed, GivenBack, Outcome, Snoozed, Span, Succeeded
 from scheduler.core.requests import Settlement
+from scheduler.core.scan import NOTHING_OLD
 from scheduler.core.source import OnDead, Order
 
+LOOKED_AT_NOTHING = f"dry run: {NOTHING_OLD}"
+"""Why a dry run has no report, though nothing is wrong."""
 LOST_LIMIT = 3
 """At most so many attempts of one run may be lost with their node before it fails."""
 LOST_WAIT = timedelta(seconds=30)
@@ -63,8 +66,11 @@ def _of_look(outcome: Outcome) -> Outcome:
             return outcome
         case GivenBack():
             return Canceled("dry run: its node was stopped before it ended", span=outcome.span)
-        case Succeeded():
-            return Canceled("dry run: nothing was written", left=outcome.left, span=outcome.span)
+        case Succeeded(result):
+            idle = isinstance(result, dict) and result.get("why") == NOTHING_OLD
+            return Canceled(
+                LOOKED_AT_NOTHING if idle else "dry run: nothing was written", left=outcome.left, span=outcome.span
+            )
         case Snoozed():
             return Canceled(f"dry run: {outcome.error}", span=outcome.span)
         case Failed():

@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 
 from scheduler.core.compensator import Cursor, Window
 
+NOTHING_OLD = "nothing is old enough yet"
+"""Why a scan had no window to list."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -42,6 +45,20 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """An item of a list that nobody could read, with the job that found it first, and when. `begins`: how its text
+    begins; `length`: of all of it, in characters."""
+
+    job: str
+    source: str
+    found_at: datetime
+    occurred_at: datetime | None
+    why: str
+    begins: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScanState:
     """Where a scan job stands. `watermark`: everything before it is settled (None: it has never come to the end of a
     window). `window` is the one under way (None: none), `cursor` where its listing goes on, `counts` what it has come
@@ -65,7 +82,8 @@ class ScanState:
 class ScanReport:
     """What one pass over one window came to. `unlisted`: webhooks of the window that we have and the list lacks, with
     up to a hundred of their ids: the lister is broken, or somebody else can sign. `complete` False: the watermark was
-    not moved, `why` says why. `lag`: provider's now minus the watermark, after it."""
+    not moved, `why` says why. `lag`: provider's now minus the watermark, after it. `asides`: of a dry run, the first
+    ten items that nobody could read; those of a scan are kept apart."""
 
     job: str
     source: str
@@ -81,3 +99,4 @@ class ScanReport:
     unlisted_ids: tuple[str, ...] = field(default=(), repr=False)
     lag: timedelta | None = None
     dry_run: bool = False
+    asides: tuple[Aside, ...] = field(default=(), repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from scheduler.core.model import Json
-from scheduler.core.scan import Counts, Hole, ScanReport
+from scheduler.core.scan import Aside, Counts, Hole, ScanReport
 from scheduler.core.stamp import to_text
 
 
@@ -31,6 +31,18 @@ def hole_json(hole: Hole) -> dict[str, Json]:
     }
 
 
+def aside_json(aside: Aside) -> dict[str, Json]:
+    return {
+        "job": aside.job,
+        "source": aside.source,
+        "found_at": to_text(aside.found_at),
+        "occurred_at": None if aside.occurred_at is None else to_text(aside.occurred_at),
+        "why": aside.why,
+        "begins": aside.begins,
+        "length": aside.length,
+    }
+
+
 def report_json(report: ScanReport) -> dict[str, Json]:
     return {
         "job": report.job,
@@ -47,4 +59,5 @@ def report_json(report: ScanReport) -> dict[str, Json]:
         "unlisted_ids": list(report.unlisted_ids),
         "lag_s": None if report.lag is None else report.lag.total_seconds(),
         "dry_run": report.dry_run,
+        "asides": [aside_json(aside) for aside in report.asides],
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from scheduler.core.scan import Hole, ScanReport, ScanState
+from scheduler.core.scan import Aside, Hole, ScanReport, ScanState
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +17,6 @@ class ScanView:
     job: str
     state: ScanState | None = None
     last: ScanReport | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """An item of a list that nobody could read, with the job that found it first, and when. `begins`: how its text
-    begins; `length`: of all of it, in characters."""
-
-    job: str
-    source: str
-    found_at: datetime
-    occurred_at: datetime | None
-    why: str
-    begins: str
-    length: int
 
 
 class ScanQueries(Protocol):

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from scheduler.core import scanning
-from scheduler.core.compensator import Coverage, Page
+from scheduler.core.compensator import Coverage, Page, Undecodable
 from scheduler.core.errors import Refused
 from scheduler.core.ids import short
 from scheduler.core.job import Job
 from scheduler.core.listed import ListReader
 from scheduler.core.model import Run, Status
 from scheduler.core.ports import Transaction
-from scheduler.core.scan import Counts, Hole, ScanReport, ScanState
+from scheduler.core.scan import Aside, Counts, Hole, ScanReport, ScanState
 from scheduler.core.source import Compensate, Source
 from scheduler.engine.arrivals import Arrived, arrive
 from scheduler.engine.in_force import Loaded
@@ -24,6 +24,8 @@ REMEMBERED = 20_000
 """Ids of a list that are known to have been in it, so that a list that shifts while it is read is not counted twice."""
 ASIDE = 100
 """Items per scan job that nobody could read, of which the newest are kept."""
+SHOWN, BEGINS = 10, 2_000
+"""Items that nobody could read, which the report of a dry run has, and how many characters of each."""
 NAMED = 100
 """Ids that are told of webhooks which a list lacks."""
 
@@ -31,7 +33,8 @@ NAMED = 100
 @dataclass(slots=True)
 class Pass:
     """One attempt of a scan. `skew`: the provider's clock minus ours. `dry`: nothing is written but a report.
-    `unmarked` counts what only a dry run has seen listed. `last` is the last page that was taken."""
+    `unmarked` counts what only a dry run has seen listed, `asides` has what it could not read. `last` is the last page
+    that was taken."""
 
     run: Run
     job: Job
@@ -43,6 +46,7 @@ class Pass:
     pages: int = 0
     last: Page = field(default_factory=lambda: Page(()))
     unmarked: int = 0
+    asides: list[Aside] = field(default_factory=list)
     _order: deque[str] = field(default_factory=deque)
     _seen: set[str] = field(default_factory=set)
 
@@ -69,6 +73,7 @@ class Pass:
         """The list is read from its start again."""
         self._order.clear()
         self._seen.clear()
+        self.asides.clear()
 
 
 def check(tx: Transaction, one: Pass) -> None:
@@ -109,6 +114,7 @@ def take(tx: Transaction, loaded: Loaded, one: Pass, page: Page, now: datetime) 
         one.unmarked += sum(
             not inbox[item.id].listed and window.start <= item.occurred_at <= end for item in found.known
         )
+        one.asides.extend(_aside(one, item, now) for item in found.undecodable[: SHOWN - len(one.asides)])
     else:
         unmarked = [inbox[item.id].seq for item in found.known if not inbox[item.id].listed]
         if unmarked:
@@ -213,7 +219,13 @@ def _report(
         holes=tuple(holes),
         lag=None if watermark is None else now + one.skew - watermark,
         dry_run=one.dry,
+        asides=tuple(one.asides),
     )
+
+
+def _aside(one: Pass, item: Undecodable, now: datetime) -> Aside:
+    raw = item.raw
+    return Aside(one.job.name, one.spec.source, now, item.occurred_at, item.why, raw[:BEGINS], len(raw))
 
 
 def _write(tx: Transaction, one: Pass, report: ScanReport) -> None:

@@ -20,7 +20,7 @@ from scheduler.core.lifecycle import is_look
 from scheduler.core.model import FailReason, Run
 from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.core.ports import Store, Transaction
-from scheduler.core.scan import Counts, ScanReport
+from scheduler.core.scan import NOTHING_OLD, Counts, ScanReport
 from scheduler.core.scan_json import report_json
 from scheduler.core.source import Source
 from scheduler.engine.arrivals import Arrived, announce_doubts, announce_runs, hold_newest
@@ -85,7 +85,7 @@ class Scanner:
             one.skew = timedelta(0) if one.coverage.provider_now is None else one.coverage.provider_now - now
             one.state = self._write(one, lambda tx, loaded, now: begin(tx, one, now))
             if one.state is None:
-                return Succeeded({"listed": 0, "why": "nothing is old enough yet"})
+                return Succeeded({"listed": 0, "why": NOTHING_OLD})
             return self._list(one, compensator)
         except Throttled as error:
             words = f"the provider wants to be asked later: {error}"

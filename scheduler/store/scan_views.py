@@ -7,8 +7,8 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from scheduler.core.scan import ScanReport
-from scheduler.core.scan_queries import Aside, ScanView
+from scheduler.core.scan import Aside, ScanReport
+from scheduler.core.scan_queries import ScanView
 from scheduler.store import tables as t
 from scheduler.store.scans import SqlScans, report_of
 from scheduler.store.session import Session

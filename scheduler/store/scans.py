@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, delete, select, update
 
 from scheduler.core.compensator import Undecodable, Window
-from scheduler.core.scan import Counts, Hole, ScanReport, ScanState
+from scheduler.core.scan import Aside, Counts, Hole, ScanReport, ScanState
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all
 from scheduler.store.session import Session
@@ -170,7 +170,7 @@ def _report_row(report: ScanReport) -> dict[str, Any]:
         "run": report.run,
         "window_start": report.window.start,
         "window_end": report.window.end,
-        "counts": _counts_row(report.counts),
+        "counts": _counts_row(report.counts) | _asides_row(report.asides),
         "began_at": report.began_at,
         "ended_at": report.ended_at,
         "complete": report.complete,
@@ -183,6 +183,14 @@ def _report_row(report: ScanReport) -> dict[str, Any]:
         "lag": None if report.lag is None else report.lag.total_seconds(),
         "dry_run": report.dry_run,
     }
+
+
+def _asides_row(asides: Sequence[Aside]) -> dict[str, Any]:
+    """Beside the counts, where releases that do not know them look for none."""
+    if not asides:
+        return {}
+    times = [None if one.occurred_at is None else one.occurred_at.isoformat() for one in asides]
+    return {"asides": [[at, one.why, one.begins, one.length] for at, one in zip(times, asides, strict=True)]}
 
 
 def report_of(row: Row[Any]) -> ScanReport:
@@ -205,4 +213,8 @@ def report_of(row: Row[Any]) -> ScanReport:
         unlisted_ids=tuple(row.unlisted_ids),
         lag=None if row.lag is None else timedelta(seconds=row.lag),
         dry_run=row.dry_run,
+        asides=tuple(
+            Aside(row.job, row.source, row.ended_at, None if at is None else instant(at), why, begins, length)
+            for at, why, begins, length in row.counts.get("asides", ())
+        ),
     )

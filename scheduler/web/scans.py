@@ -9,8 +9,8 @@ from starlette.requests import Request
 from scheduler.core.access import Access
 from scheduler.core.errors import NotFound
 from scheduler.core.job import Job
-from scheduler.core.scan_json import counts_json, hole_json, report_json
-from scheduler.core.scan_queries import Aside, ScanView
+from scheduler.core.scan_json import aside_json, counts_json, hole_json, report_json
+from scheduler.core.scan_queries import ScanView
 from scheduler.web.answers import Answer
 from scheduler.web.backend import backend_of
 from scheduler.web.operation import Operation
@@ -28,7 +28,8 @@ BEGINS = 2_000
 def scans(request: Request) -> Answer:
     """Every scan job and where it stands, the newest reports, the holes: parts of a source's past that nobody can list
     any more, and the asides: items of lists that nobody could read (of a job the newest 100 are kept, of each text the
-    first 2,000 characters are shown; `length` is all of it). `lag_s`: how far its watermark, before which everything
+    first 2,000 characters are shown; `length` is all of it); a dry run keeps none, its report has the first ten.
+    `lag_s`: how far its watermark, before which everything
     is settled, is behind."""
     backend = backend_of(request)
     job, run, limit = JOB.read(request), RUN.read(request), LIMIT.read(request)
@@ -49,7 +50,7 @@ def scans(request: Request) -> Answer:
             "scans": [scan_json(view, wanted[view.job], now) for view in views],
             "reports": [report_json(one) for one in reports],
             "holes": [hole_json(one) for one in holes],
-            "asides": [_aside_json(one) for one in asides],
+            "asides": [aside_json(one) for one in asides],
             "now": when(now),
         }
     )
@@ -79,18 +80,6 @@ def scan_json(view: ScanView, job: Job, now: datetime) -> Shown:
     }
 
 
-def _aside_json(aside: Aside) -> Shown:
-    return {
-        "job": aside.job,
-        "source": aside.source,
-        "found_at": when(aside.found_at),
-        "occurred_at": when(aside.occurred_at),
-        "why": aside.why,
-        "begins": aside.begins,
-        "length": aside.length,
-    }
-
-
 _COUNTS = {
     **dict.fromkeys(
         (
@@ -111,6 +100,7 @@ _COUNTS = {
     "miss_rate": NUMBER,
 }
 _HOLE = record(job=TEXT, source=TEXT, start=INSTANT, end=INSTANT, why=TEXT, found_at=INSTANT)
+_ASIDE = record(job=TEXT, source=TEXT, found_at=INSTANT, occurred_at=INSTANT, why=TEXT, begins=TEXT, length=COUNT)
 _REPORT = record(
     job=TEXT,
     source=TEXT,
@@ -126,8 +116,8 @@ _REPORT = record(
     unlisted_ids=many(TEXT),
     lag_s=NUMBER,
     dry_run=FLAG,
+    asides=many(_ASIDE),
 )
-_ASIDE = record(job=TEXT, source=TEXT, found_at=INSTANT, occurred_at=INSTANT, why=TEXT, begins=TEXT, length=COUNT)
 _SCAN = record(
     job=TEXT,
     source=TEXT,

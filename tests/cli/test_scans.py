@@ -228,6 +228,37 @@ def test_what_nobody_could_read_is_shown(screen: Screen, provider: Provider) -> 
     assert screen.json("scans", "payments-scan", "--limit", "3")["asides"] == asides[:3]
 
 
+def test_a_dry_run_shows_what_it_cannot_read_and_keeps_none_of_it(screen: Screen, provider: Provider) -> None:
+    provider.size = 20
+    for number in range(12):
+        provider.poison(f'{{"odd": {number}, "rest": "{"x" * 3000}"}}', (40 + number) * MINUTE)
+    scanned(screen, "--dry-run")
+    told_of = [line for line in screen.err.splitlines() if line.startswith("unreadable item of 2026-")]
+    assert len(told_of) == 10
+    assert all(': no id: {"odd": ' in line for line in told_of)
+    found = screen.json("scans", "payments-scan")
+    assert found["asides"] == []
+    asides = found["reports"][0]["asides"]
+    assert {(one["job"], one["source"], one["why"], len(one["begins"])) for one in asides} == {
+        ("payments-scan", "payments", "no id", 2000)
+    }
+    assert (len(asides), min(one["length"] for one in asides) > 3000) == (10, True)
+    scanned(screen)
+    found = screen.json("scans", "payments-scan")
+    assert (len(found["asides"]), found["reports"][0]["asides"]) == (12, [])
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_that_nothing_is_old_enough_is_no_bad_answer(
+    screen: Screen, provider: Provider, options: tuple[str, ...]
+) -> None:
+    screen.rig.reload(JOBS.replace("compensator: http_list", "compensator: http_list, settle: 2h, first_window: 1h"))
+    scanned(screen, *options)
+    assert screen.code == 0
+    assert "nothing is old enough yet" in screen.err
+    assert screen.next == "schedctl scans payments-scan"
+
+
 def test_a_window_under_way_shows_its_page(screen: Screen, provider: Provider) -> None:
     provider.size = 1
     for minute in (30, 20, 10):

@@ -13,9 +13,10 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line, counted
 from scheduler.cli.times import ago, took
 from scheduler.cli.verb import verb
-from scheduler.cli.verbs.scans import rate, tell_holes
+from scheduler.cli.verbs.scans import rate, tell_asides, tell_holes
 from scheduler.cli.words import waits
 from scheduler.core.errors import Refused
+from scheduler.core.lifecycle import LOOKED_AT_NOTHING
 from scheduler.core.stamp import from_text
 
 Shown = dict[str, Any]
@@ -50,7 +51,7 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
     found = surface.daemon.get("/v1/scans", {"job": job, "run": run, "limit": 1})
     report = next(iter(found["reports"]), None)
     code = 0 if report is not None and report["complete"] else 1
-    if report is None and seen["status"] == "COMPLETED":
+    if report is None and (seen["status"] == "COMPLETED" or seen["reason"] == LOOKED_AT_NOTHING):
         code = 0
     if surface.structured(report if report is not None else seen, [run]):
         return code
@@ -60,7 +61,8 @@ def scan(surface: Surface, job: str, dry_run: bool) -> int:
     else:
         _tell(surface, report)
         tell_holes(surface, report["holes"])
-    surface.then(_next(job, run, report, dry_run=dry_run))
+        tell_asides(surface, report["asides"])
+    surface.then(_next(job, run, report, dry_run=dry_run, good=code == 0))
     return code
 
 
@@ -125,7 +127,9 @@ def _tell(surface: Surface, report: Shown) -> None:
         surface.say(FOREIGN)
 
 
-def _next(job: str, run: str, report: Shown | None, *, dry_run: bool) -> str:
+def _next(job: str, run: str, report: Shown | None, *, dry_run: bool, good: bool) -> str:
+    if report is None and good:
+        return command_line("scans", job)
     if report is None or not report["complete"]:
         return command_line("logs", run[-8:])
     if dry_run:

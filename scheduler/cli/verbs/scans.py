@@ -40,7 +40,7 @@ def scans(surface: Surface, job: str | None, limit: int) -> int:
         _standing(surface, found["scans"])
     else:
         _history(surface, found["reports"])
-        _tell_asides(surface, found["asides"])
+        tell_asides(surface, found["asides"])
     tell_holes(surface, found["holes"])
     if not found["scans"] and job is None:
         surface.say("no job scans: one with `compensate` does")
@@ -132,7 +132,7 @@ def rate(report: Shown) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _tell_asides(surface: Surface, asides: list[Shown]) -> None:
+def tell_asides(surface: Surface, asides: list[Shown]) -> None:
     """What lists held that is no event as far as anybody could read it."""
     for aside in asides[:ASIDES]:
         when = f"of {aside['occurred_at']}" if aside["occurred_at"] else "of unknown time"
