@@ -33,9 +33,9 @@ def complaints(error: ValidationError, model: type[BaseModel], told: Collection[
         kind = one["type"]
         if kind == "extra_forbidden":
             yield path, *unknown_key(str(path[-1]), _keys_at(model, path[:-1])), True
+        elif kind == "missing":
             if path in told:
                 continue
-        elif kind == "missing":
             yield path[:-1], f"`{path[-1]}` is missing", f"add {path[-1]}", True
         elif kind == "refused":
             yield path, str(context["reason"]), context["hint"], False
@@ -53,12 +53,12 @@ def unknown_key(word: str, known: set[str]) -> tuple[str, str]:
         return f"`{word}` ({LATER[word]}) is not supported by this release", "remove it"
     return f"unknown key `{word[:100]}`", did_you_mean(word, known)
 
+
 def meant(path: Path, model: type[BaseModel]) -> Path:
     """The path with the key in place of which a misspelled one was probably written."""
     *above, word = path
     near = suggestion(str(word), _keys_at(model, tuple(above)))
     return path if near is None else (*above, near)
-
 
 
 def keys_of(model: type[BaseModel]) -> set[str]:
