@@ -28,6 +28,10 @@ BATCH = 500
 """Jobs per transaction: bounds how long one holds the database."""
 
 
+Planned = list[tuple[Due, Plan]]
+"""What jobs owed, and what becomes of it."""
+
+
 class Planner:
     """`claim` says what this node could run right now (None: nothing); `hand_over` gets each claim back, with what was
     claimed (None: nobody knows, the transaction failed); `amend` gives what the ledger says of a job as this node knows
@@ -149,7 +153,7 @@ def _is_due(state: JobState, generation: int, now: datetime) -> bool:
     return present and state.next_due_at is not None and state.next_due_at <= now
 
 
-def apply_plans(tx: Transaction, configuration: Configuration, planned: list[tuple[Due, Plan]], now: datetime) -> None:
+def apply_plans(tx: Transaction, configuration: Configuration, planned: Planned, now: datetime) -> None:
     """Writes judged plans: entries that somebody wrote first change nothing, `next_due_at` moves by compare-and-set."""
     moves = [
         Advance(due.state.name, due.state.next_due_at, plan.next_due_at)
@@ -191,7 +195,7 @@ def occurrence(job: Job, entry: PlannedRun, now: datetime) -> NewRun:
     return new_run(job, entry.cause, now, f"at:{to_text(entry.instant)}", entry.instant)
 
 
-def announce(bus: Bus, planned: list[tuple[Due, Plan]]) -> None:
+def announce(bus: Bus, planned: Planned) -> None:
     for due, one in planned:
         for entry in one.entries:
             if isinstance(entry, Skip):

@@ -21,6 +21,7 @@ from scheduler.core.ports import Store, Transaction
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.line import Line
+from scheduler.engine.planner import Planned, announce
 from scheduler.engine.restored import write_off
 from scheduler.engine.swap import Judge, compare, swap, waiting
 
@@ -103,9 +104,9 @@ class Reloader:
                 self._write_off(tx, newest, known, now)
             reason = self._not_taken(tx, newest, file, known, now)
             if reason is None:
-                reloaded = self._apply(tx, newest, file, now, author, drop_pending=True)
+                reloaded, planned = self._apply(tx, newest, file, now, author, drop_pending=True)
         if reason is None:
-            return self._enter(reloaded, file, author)
+            return self._enter(reloaded, file, author, planned)
         log.warning("file_not_taken", reason=reason, remedy="`schedctl reload` on this node applies it")
         self.not_taken, self.not_taken_at = reason, now
         assert newest is not None
@@ -155,8 +156,8 @@ class Reloader:
             now = self._store.now()
             with self._store.begin() as tx:
                 newest = tx.generations.newest(lock=True)
-                reloaded = self._apply(tx, newest, file, now, author, drop_pending=drop_pending)
-            return self._enter(reloaded, file, author)
+                reloaded, planned = self._apply(tx, newest, file, now, author, drop_pending=drop_pending)
+            return self._enter(reloaded, file, author, planned)
         except (InvalidInput, Refused) as error:
             # `check` finds errors of the file; what stands against a good one is seen beside what is in force.
             self.remedy = self._check if isinstance(error, InvalidInput) else "schedctl diff"
@@ -174,12 +175,14 @@ class Reloader:
         author: str,
         *,
         drop_pending: bool,
-    ) -> Reloaded:
+    ) -> tuple[Reloaded, Planned]:
         if newest is not None and not self._differs(tx, newest, file):
-            return Reloaded(True, newest.id, file.hash, unchanged=_written(file.jobs))
+            return Reloaded(True, newest.id, file.hash, unchanged=_written(file.jobs)), []
         old = self._readable(newest)
-        generation, difference = swap(tx, newest, old, file, now, author, self._judge, drop_pending=drop_pending)
-        return Reloaded(
+        generation, difference, planned = swap(
+            tx, newest, old, file, now, author, self._judge, drop_pending=drop_pending
+        )
+        reloaded = Reloaded(
             applied=True,
             generation=generation.id,
             hash=file.hash,
@@ -189,12 +192,14 @@ class Reloader:
             unchanged=_written(difference.unchanged),
             changes=self._describe(old, file),
         )
+        return reloaded, planned
 
-    def _enter(self, reloaded: Reloaded, file: Configuration, author: str) -> Reloaded:
+    def _enter(self, reloaded: Reloaded, file: Configuration, author: str, planned: Planned) -> Reloaded:
         """After the commit: until here the loops work with the old definitions, and the new generation of the changed
         rows keeps them from touching those."""
         self._in_force.set(Loaded.of(reloaded.generation, file))
         self.rejected = self.not_taken = None
+        announce(self._bus, planned)
         counts = {"added": len(reloaded.added), "changed": len(reloaded.changed), "removed": len(reloaded.removed)}
         log.info("config_loaded", generation=reloaded.generation, hash=file.hash[:12], author=author, **counts)
         self._bus.publish(

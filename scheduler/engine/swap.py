@@ -19,7 +19,7 @@ from scheduler.core.state import Flip, State, Why
 from scheduler.engine.anew import begins_anew
 from scheduler.engine.flips import amend_deadlines
 from scheduler.engine.left_held import count_left, settle_left
-from scheduler.engine.planner import apply_plans
+from scheduler.engine.planner import Planned, apply_plans
 
 log = structlog.get_logger("engine")
 
@@ -94,9 +94,10 @@ def swap(
     judge: Judge = plan,
     *,
     drop_pending: bool,
-) -> tuple[Generation, Difference]:
+) -> tuple[Generation, Difference, Planned]:
     """Puts `new` in force at `now`. `newest` is the locked newest generation, `old` its configuration (None: there is
-    none, or this release cannot read it); `judge` decides about what is owed.
+    none, or this release cannot read it); `judge` decides about what is owed. What it decided comes back, to be told
+    after the commit.
 
     Raises Refused when removed jobs have waiting runs, or held events would never make their runs, and `drop_pending`
     is not given.
@@ -110,8 +111,9 @@ def swap(
     if not drop_pending:
         _refuse_to_drop(waiting(tx, difference, old, new, now))
 
+    planned: Planned = []
     if not renewed:
-        plan_owed(tx, old, states, now, judge)
+        planned = plan_owed(tx, old, states, now, judge)
         states = tx.jobs.states(states)
     near = tx.jobs.versions(now)
     versions = {v.job: v for v in near if v.valid_to is None}
@@ -124,7 +126,7 @@ def swap(
     _open(tx, states, versions, ended, opened, generation.id, old, now)
     # Who is told of it was told what the miss was; that it is none any more is said by the reload.
     amend_deadlines(tx, opened, now, Why.CHANGE, new)
-    return generation, difference
+    return generation, difference, planned
 
 
 def waiting(
@@ -157,7 +159,7 @@ def plan_owed(
     states: Mapping[str, JobState],
     now: datetime,
     judge: Judge = plan,
-) -> list[tuple[Due, Plan]]:
+) -> Planned:
     """Everything that these jobs owe up to `now` is judged as their definitions in `old` say, and written."""
     owed = [s for s in states.values() if s.next_due_at is not None and s.next_due_at <= now]
     if not owed:
@@ -166,7 +168,7 @@ def plan_owed(
     contexts = tx.jobs.context([s.name for s in owed], since)
     old_jobs = dict(old.jobs) if old is not None else {}
     versions = {v.job: v for v in tx.jobs.versions(since) if v.valid_to is None}
-    planned: list[tuple[Due, Plan]] = []
+    planned: Planned = []
     for due in contexts:
         name = due.state.name
         try:

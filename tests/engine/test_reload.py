@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from scheduler.core.commands import IfBusy
-from scheduler.core.errors import InvalidInput, Refused
+from scheduler.core.errors import InvalidInput, Refused, Unavailable
 from scheduler.core.model import Status
 from scheduler.core.requests import Leftover
 from scheduler.engine import swap
@@ -49,6 +49,32 @@ def test_what_a_changed_job_owes_is_judged_under_its_old_definition(store: SqlSt
     assert rig.state("a").next_due_at == at(9)
     rig.turn(minutes=3)
     assert rig.audit(START).clean
+
+
+def test_what_a_reload_plans_and_skips_is_told_after_its_commit(store: SqlStore) -> None:
+    """As when the planner does it: metrics and streams know what the ledger knows."""
+    entries = {"a": MINUTELY, "b": MINUTELY, "gone": MINUTELY}
+    rig = Rig(store, jobs(entries))
+    rig.tick(minutes=1)
+    rig.finish()
+    rig.desk.run_now("b", author="me", if_busy=IfBusy.QUEUE)
+    rig.tick()
+    rig.notices.clear()
+    rig.turn(minutes=1)
+    rig.store.broken_commits = 1
+    changed = jobs({"a": {**MINUTELY, "priority": 1}, "b": {**MINUTELY, "priority": 1}})
+    with pytest.raises(Unavailable):
+        rig.reload(changed)
+    assert rig.named("run.skipped") == rig.named("run.planned") == []
+    rig.reload(changed, drop_pending=True)
+    told = [(one["job"], one["reason"], one["first"]) for one in rig.named("run.skipped")]
+    assert told == [("b", "overlap", at(8, 2))]
+    assert {(one["job"], one["scheduled_for"]) for one in rig.named("run.planned")} == {
+        ("a", at(8, 2)),
+        ("gone", at(8, 2)),
+    }
+    rig.tick()
+    assert len(rig.named("run.skipped")) == 1
 
 
 def test_what_a_removed_job_owes_is_judged_before_it_goes(store: SqlStore) -> None:
