@@ -134,7 +134,7 @@ def _sentence(ping: Ping, run: RunDetail | None) -> str:
     what = {
         SUCCESS: "completed",
         CANCELED: "was canceled",
-        RETRY: f"failed at attempt {ping.attempt}, a further one follows",
+        RETRY: f"failed at attempt {ping.attempt}",
     }.get(ping.signal, "failed")
     attempt = None if run is None else next((one for one in run.attempts if one.number == ping.attempt), None)
     if run is None or attempt is None:
@@ -142,4 +142,5 @@ def _sentence(ping: Ping, run: RunDetail | None) -> str:
     took = "" if attempt.took is None else f" after {format_duration(timedelta(seconds=round(attempt.took, 1)))}"
     at = "" if attempt.finished_at is None else f" at {attempt.finished_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     why = run.run.reason if ping.signal == CANCELED else attempt.error
-    return f"{who} {what}{took}{at}" + (f": {why}" if why else "")
+    more = "; a further one follows" if ping.signal == RETRY else ""
+    return f"{who} {what}{took}{at}" + (f": {why}" if why else "") + more

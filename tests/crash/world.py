@@ -139,9 +139,9 @@ class World:
         return stamps
 
     def read_ledger(self) -> tuple[list[RunRow], list[SkipRow]]:
-        """With plain SQL, so that no code of the product stands between."""
-        runs = self._rows("SELECT id, job, scheduled_for, status, reason, attempt FROM runs")
-        skips = self._rows("SELECT job, reason, first, last, count FROM skips")
+        """With plain SQL, so that no code of the product stands between. Without the canary: no schedule of ours."""
+        runs = self._rows("SELECT id, job, scheduled_for, status, reason, attempt FROM runs WHERE job <> '_canary'")
+        skips = self._rows("SELECT job, reason, first, last, count FROM skips WHERE job <> '_canary'")
         return (
             [RunRow(r[0], r[1], _second(r[2]), r[3], r[4], r[5], r[3] in ("PENDING", "RUNNING")) for r in runs],
             [SkipRow(s[0], s[1], _second(s[2]) or 0, _second(s[3]) or 0, s[4]) for s in skips],

@@ -377,7 +377,7 @@ def test_what_a_node_says_of_itself(watched: Watched) -> None:
     assert of(page, "schedctl_daemon_problem", about="disk") == 1
     for about in ("clock", "configuration", "database", "leaving", "loops", "supervisor"):
         assert of(page, "schedctl_daemon_problem", about=about) == 0
-    assert sum(name == "schedctl_daemon_problem" for name, _ in page) == 7, "invariants have a metric of their own"
+    assert sum(name == "schedctl_daemon_problem" for name, _ in page) == 9, "invariants have a metric of their own"
     assert of(page, "schedctl_standing_aside") == 1
     assert (of(page, "schedctl_worker_slots", state="busy"), of(page, "schedctl_worker_slots", state="free")) == (3, 5)
     assert of(page, "schedctl_clock_offset_seconds") == -1.5
