@@ -41,6 +41,7 @@ from scheduler.engine.planner import Planner
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
 from scheduler.engine.scans import Scanner
+from scheduler.engine.signs import SignDesk
 from scheduler.engine.turns import Turns
 from scheduler.engine.vigil import Vigil
 from scheduler.engine.watch import Watch
@@ -173,6 +174,7 @@ class App:
             lambda name: no_job(name, in_force.current.configuration.jobs),
         )
         self.inbox = EventInbox(store, in_force, bus, self.reloader.follow, lambda: self.daemon.poke("worker"))
+        self._signs = SignDesk(store, in_force, bus, clock, self.reloader.follow)
         self._desk = Desk(store, store, in_force, self.reloader, bus, lambda: self.daemon.poke("worker"), self.intake)
         self.gate = TokenGate(store, clock, bus)
         self._disk = Disk(folders(settings))
@@ -212,6 +214,7 @@ class App:
             "retention": retention.tick,
             "metrics": self._refresh_metrics,
             "inbox": self.inbox.tick,
+            "signs": self._signs.tick,
             "vigil": self._vigil.tick,
         }
         if self.settings.watch:
@@ -283,6 +286,7 @@ class App:
             node=self._node,
             gate=self.gate,
             inbox=self.inbox,
+            signs=self._signs,
             receptions=Receptions(lambda: self._configuration().sources, build, os.environ),
             checks=self._readiness.checks(),
             metrics=self._metrics.render,

@@ -10,7 +10,7 @@ from datetime import datetime
 from scheduler.core.access import Gate
 from scheduler.core.errors import StartError
 from scheduler.settings import Settings
-from scheduler.web.app import create_app, create_webhooks
+from scheduler.web.app import create_app, create_outside
 from scheduler.web.backend import Backend
 from scheduler.web.events import Hub
 from scheduler.web.front import Front
@@ -47,7 +47,7 @@ class Doors:
         self._hub = Hub(backend.bus)
         self._tcp.app = create_app(backend, self._hub, trusted=False)
         self._socket.app = create_app(backend, self._hub, trusted=True)
-        self._outside.webhooks = create_webhooks(backend)
+        self._outside.apps = create_outside(backend)
 
     def close(self) -> None:
         if self._hub is not None:
@@ -61,7 +61,7 @@ class Doors:
 
     @property
     def webhook_address(self) -> str | None:
-        """Where webhooks alone are served, likewise; None: nowhere."""
+        """Where webhooks and pings alone are served, likewise; None: nowhere."""
         return _address(self._server.webhook_address)
 
     def check(self, gate: Gate, now: datetime) -> None:

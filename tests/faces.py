@@ -68,6 +68,7 @@ class Faces:
             node=lambda: self.rig.node,
             gate=self.gate,
             inbox=self.rig.inbox,
+            signs=self.rig.signs,
             receptions=Receptions(lambda: self.rig.in_force.current.configuration.sources, build, self.environ),
             checks={"loops": lambda: self.sick.get("loops"), "database": lambda: self.sick.get("database")},
             metrics=lambda: b"# metrics\n",

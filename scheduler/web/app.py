@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from anyio import CapacityLimiter
 from starlette.requests import Request
@@ -34,11 +34,14 @@ from scheduler.web.guard import Guard
 from scheduler.web.openapi import document
 from scheduler.web.operation import Operation
 from scheduler.web.outside import Branch
+from scheduler.web.ping_words import PREFIX as PINGS
+from scheduler.web.pings import Pings
 from scheduler.web.porter import Porter
 from scheduler.web.rates import Lines
 from scheduler.web.router import Router
 from scheduler.web.shapes import OBJECT
 from scheduler.web.waiting import RunWatch
+from scheduler.web.webhooks import PREFIX as WEBHOOKS
 from scheduler.web.webhooks import Webhooks
 
 
@@ -79,12 +82,23 @@ def create_app(backend: Backend, hub: Hub, *, trusted: bool) -> ASGIApp:
     app.state.inbox_porter = Porter(backend.inbox.submit)
     app.state.scrapes = CapacityLimiter(1)
     app.state.strangers = CapacityLimiter(1)
-    return Branch(create_webhooks(backend), Guard(app, backend.gate, trusted=trusted))
+    beside = {WEBHOOKS: create_webhooks(backend), PINGS: create_pings(backend, trusted=trusted)}
+    return Branch(beside, Guard(app, backend.gate, trusted=trusted))
+
+
+def create_outside(backend: Backend) -> Mapping[str, ASGIApp]:
+    """What strangers may reach, by the beginning of its path."""
+    return {WEBHOOKS: create_webhooks(backend), PINGS: create_pings(backend, trusted=False)}
 
 
 def create_webhooks(backend: Backend) -> ASGIApp:
     """Where senders of webhooks post, for one address."""
     return Webhooks(backend.receptions, backend.inbox, backend.served, backend.received)
+
+
+def create_pings(backend: Backend, *, trusted: bool) -> ASGIApp:
+    """Where external jobs tell how they are, for one address."""
+    return Pings(backend.signs, backend.gate, backend.jobs, backend.served, trusted=trusted)
 
 
 def _way_back(path: str) -> str:

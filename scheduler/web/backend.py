@@ -16,6 +16,7 @@ from scheduler.core.model import Output
 from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
 from scheduler.core.remark import Remark
+from scheduler.core.sign import Signs
 from scheduler.web.asked import Asked
 from scheduler.web.reception import Receptions
 
@@ -49,7 +50,8 @@ class Backend:
     """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
     printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` is what
     this node knows to be wrong with itself, `holdup` why it starts nothing at present (None: it does).
-    `asked` remembers when runs were asked to end; `receptions` judge what comes for a source, `inbox` keeps it."""
+    `asked` remembers when runs were asked to end; `receptions` judge what comes for a source, `inbox` keeps it;
+    `signs` keeps what external jobs tell."""
 
     readable: Readable
     commands: Commands
@@ -60,6 +62,7 @@ class Backend:
     node: Callable[[], str]
     gate: Gate
     inbox: Inbox
+    signs: Signs
     receptions: Receptions
     checks: Mapping[str, Check] = field(default_factory=dict)
     metrics: Callable[[], bytes] = lambda: b""
@@ -70,6 +73,11 @@ class Backend:
     served: Served = _not_counted
     received: Received = _not_noted
     asked: Asked = field(default_factory=Asked)
+
+    def jobs(self) -> Mapping[str, Job]:
+        """The definitions in force on this node, by name."""
+        configuration = self.configuration()
+        return {} if configuration is None else configuration.jobs
 
     def job(self, name: str) -> Job | None:
         """The definition in force on this node."""

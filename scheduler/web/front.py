@@ -7,8 +7,9 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scheduler.web.answers import RETRY_AFTER, Answer, Problem
+from scheduler.web.ping_words import PREFIX as PINGS
 from scheduler.web.webhook_answers import refusal
-from scheduler.web.webhooks import PREFIX
+from scheduler.web.webhooks import PREFIX as WEBHOOKS
 
 
 class Front:
@@ -23,7 +24,7 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.app is not None:
             await self.app(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"].startswith(PREFIX):
+        elif scope["type"] == "http" and scope["path"].startswith((WEBHOOKS, PINGS)):
             await refusal(503).send(scope, send)
         elif scope["type"] == "http":
             await self._early(scope["path"])(scope, receive, send)

@@ -69,7 +69,7 @@ class Guard:
         client = scope.get("client")
         if self._trusted:
             return Caller(client[0] if client else "somebody", local=True)
-        bearer = _bearer(scope)
+        bearer = bearer_of(scope)
         if bearer is not None:
             token = await self._find(bearer)
             if token is None:
@@ -118,7 +118,7 @@ def _loopback(client: str) -> bool:
     return client.startswith("127.") or client in ("::1", "::ffff:127.0.0.1")
 
 
-def _bearer(scope: Scope) -> str | None:
+def bearer_of(scope: Scope) -> str | None:
     """The token of the Authorization header; empty for a header that holds none."""
     values = _headers(scope, b"authorization")
     if not values:

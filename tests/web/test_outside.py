@@ -14,6 +14,7 @@ from scheduler.core.errors import StartError
 from scheduler.web.front import Front
 from scheduler.web.outside import Branch, Outside
 from scheduler.web.server import WebServer
+from scheduler.web.webhooks import PREFIX
 from tests.web.client import client_of
 from tests.web.hooks import Answered, Hooks, ask, body_of, request
 
@@ -39,7 +40,7 @@ def get(server: WebServer, path: str, method: str = "GET") -> Answered:
 
 def test_nothing_but_webhooks_and_health() -> None:
     hooks, outside = Hooks(), Outside()
-    outside.webhooks = hooks.app
+    outside.apps = {PREFIX: hooks.app}
     with opened(outside) as server:
         assert server.address is None
         assert server.webhook_address is not None
@@ -65,16 +66,18 @@ def test_nothing_but_webhooks_and_health() -> None:
 
 def test_senders_that_come_before_the_daemon_is_there_are_asked_to_come_again() -> None:
     with opened(Outside()) as server:
-        early = get(server, "/webhooks/payments", "POST")
-        assert (early.status, early.headers["retry-after"]) == (503, "2")
+        for path in ("/webhooks/payments", "/ping/key/job/start"):
+            early = get(server, path, "POST")
+            assert (early.status, early.headers["retry-after"]) == (503, "2")
         assert get(server, "/healthz").status == 200
 
 
 def test_on_the_common_address_a_sender_hears_no_reason() -> None:
     front = Front("9.9", lambda: "the database away.example:5432 does not answer")
     with client_of(front) as client:
-        early = client.post("/webhooks/payments")
-        assert (early.status_code, early.headers["retry-after"], "away.example" in early.text) == (503, "2", False)
+        for path in ("/webhooks/payments", "/ping/key/job"):
+            early = client.post(path)
+            assert (early.status_code, early.headers["retry-after"], "away.example" in early.text) == (503, "2", False)
         assert "away.example" in client.get("/v1/jobs").text
 
 
@@ -85,7 +88,7 @@ def test_the_common_address_serves_both() -> None:
         await send({"type": "http.response.start", "status": 418, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    with client_of(Branch(hooks.app, rest)) as client:
+    with client_of(Branch({PREFIX: hooks.app}, rest)) as client:
         assert client.get("/webhooks/payments").status_code == 200
         assert client.get("/webhooksX").status_code == 418
 
