@@ -296,6 +296,7 @@ class App:
             served=self._metrics.served,
             received=self._metrics.received,
             address=lambda: self.doors.address,
+            try_channel=self.telling.notifier.try_channel,
         )
 
     # ------------------------------------------------------------ answering

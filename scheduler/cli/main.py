@@ -61,6 +61,7 @@ FAMILIES: dict[str, dict[str, str]] = {
     "Operating": {
         "nodes": "The running daemons",
         "token": "Who may come in over TCP",
+        "notify": "Who was told what; try whether a channel works: notify test",
         "db": "The database: its state, backups, a move to another one",
         "completion": "Have the shell complete verbs, jobs and runs",
     },

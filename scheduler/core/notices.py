@@ -7,6 +7,7 @@ Notices are published after the transaction that made them true. Names are dotte
     job.acknowledged letters.discarded token.created token.revoked queue.saturated database.lost database.back
     supervisor.gone retention.pruned invariant.broken  event.received event.replayed condition.failed
     scan.read scan.finished scan.hole scan.unlisted
+    notification.announced notification.sent notification.delayed notification.failed
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import Protocol
 from scheduler.core.event_queries import EventQueries
 from scheduler.core.job import Queue
 from scheduler.core.model import Attempt, JobState, Json, Node, Output, Pause, Run, Skip, Status
+from scheduler.core.notification_queries import NotificationQueries
 from scheduler.core.scan_queries import ScanQueries
 from scheduler.core.state import Flip
 
@@ -188,7 +189,7 @@ class DatabaseStatus:
     look: str = ""
 
 
-class Queries(EventQueries, ScanQueries, Protocol):
+class Queries(EventQueries, ScanQueries, NotificationQueries, Protocol):
     """One consistent, reading transaction. Unknown names give empty answers or None, never an error."""
 
     def jobs(self, now: datetime, names: Collection[str] | None = None, q: str = "") -> list[JobView]:

@@ -20,7 +20,7 @@ import structlog
 from scheduler.core.channel import Answer, Channel, Courier
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus
-from scheduler.core.news import Place
+from scheduler.core.news import Place, test_message
 from scheduler.core.notification import Fate, Result, Standing, Waiting
 from scheduler.core.notifying import budget, next_message, parcels, results, stands
 from scheduler.core.ports import Store
@@ -40,6 +40,7 @@ SILENT = timedelta(minutes=1)
 """A channel that does not answer is left alone for so long at most, also by what is announced anew."""
 KEPT = timedelta(days=90)
 PRUNED = 500
+NOTHING_SAID = Answer(False, "nothing was said")
 _GONE = "no channel of this name is configured any more"
 
 
@@ -98,6 +99,18 @@ class Notifier:
         with self._store.read() as tx:
             due = tx.notifications.due(now)
         return sum(self._begin(channels[name]) for name in due if name in channels)
+
+    def try_channel(self, name: str) -> Answer:
+        """Sends a test by the channel at once, in the caller's thread; if it is taken, what waits for it is due."""
+        channel = self._in_force.current.configuration.channels[name]
+        now = self._store.now()
+        answer = next(iter(self._courier.deliver(channel, [test_message(name, self._place, now)])), NOTHING_SAID)
+        if answer.ok:
+            with self._store.begin() as tx:
+                waiting = tx.notifications.hasten(name, now)
+            if waiting:
+                self._poke()
+        return answer
 
     def close(self, timeout: float) -> None:
         """Nothing more is begun; waits for what is under way, and writes what it came to if the database takes it."""

@@ -15,7 +15,9 @@ import structlog
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.stamp import to_text
 
-_WARNINGS = frozenset({"database.lost", "queue.saturated", "scan.hole", "scan.unlisted"})
+_WARNINGS = frozenset(
+    {"notification.delayed", "notification.failed", "database.lost", "queue.saturated", "scan.hole", "scan.unlisted"}
+)
 _QUIET = frozenset({"event.received", "run.planned", "run.claimed", "run.started", "scan.read"})
 """What happens for every event, every page of a list and every run before its end: said only at level debug."""
 ATTEMPT_ENDED = "attempt_ended"

@@ -219,6 +219,11 @@ def _stepped(tally: Tally, fields: Mapping[str, object]) -> None:
     tally.add("clock_steps")
 
 
+def _told(tally: Tally, fields: Mapping[str, object], result: str) -> None:
+    count = fields.get("count", 1)
+    tally.add("notifications", (str(fields["channel"]), result), count if isinstance(count, int) else 1)
+
+
 _LISTENERS: dict[str, Callable[[Tally, Mapping[str, object]], None]] = {
     "run.settled": _settled,
     "run.skipped": _skipped,
@@ -228,6 +233,9 @@ _LISTENERS: dict[str, Callable[[Tally, Mapping[str, object]], None]] = {
     "audit.finished": _audited,
     "clock.stepped": _stepped,
     "scan.read": heard,
+    "notification.sent": lambda tally, fields: _told(tally, fields, "sent"),
+    "notification.delayed": lambda tally, fields: _told(tally, fields, "delayed"),
+    "notification.failed": lambda tally, fields: _told(tally, fields, "failed"),
     "supervisor.gone": lambda tally, fields: tally.add("supervisor_losses"),
     "node.dead": lambda tally, fields: tally.add("node_deaths"),
 }

@@ -119,6 +119,13 @@ class SqlNotifications:
             self.session.write(writing, chunk)
         return True
 
+    def hasten(self, channel: str, now: datetime) -> int:
+        """What waits for the channel is due now, and the channel may be asked at once; how many wait."""
+        self.session.write(update(t.channels).where(_CHANNELS.name == channel).values(not_before=None))
+        return self.session.write(
+            update(t.notifications).where(t.IS_WAITING, _TABLE.channel == channel).values(next_at=now)
+        )
+
     def abandon(self, channels: Collection[str], reason: str, now: datetime) -> list[str]:
         """Gives up what waits for any other channel than these; the names of those channels."""
         waiting = select(_TABLE.channel).distinct().where(t.IS_WAITING)

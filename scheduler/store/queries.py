@@ -11,6 +11,8 @@ from sqlalchemy import func, literal, or_, select
 
 from scheduler.core.event_queries import EventDetail, EventFilter, EventPage, Rejects
 from scheduler.core.model import Output, Pause, Run, Skip, WaitsFor
+from scheduler.core.notification import ChannelView, Sent
+from scheduler.core.notification_queries import NotificationFilter
 from scheduler.core.queries import (
     Gauges,
     GenerationLine,
@@ -25,7 +27,7 @@ from scheduler.core.queries import (
 from scheduler.core.scan import Hole, ScanReport
 from scheduler.core.scan_queries import Aside, ScanView
 from scheduler.core.state import Flip
-from scheduler.store import event_views, history, rejects, scan_views
+from scheduler.store import event_views, history, notification_views, rejects, scan_views
 from scheduler.store import tables as t
 from scheduler.store.flips import flips_of
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
@@ -222,6 +224,12 @@ class SqlQueries:
 
     def flips(self, job: str, limit: int = 20) -> list[Flip]:
         return flips_of(self.session, job, limit)
+
+    def notifications(self, which: NotificationFilter, limit: int = 50) -> list[Sent]:
+        return notification_views.notifications(self.session, which, limit)
+
+    def channels(self) -> list[ChannelView]:
+        return notification_views.channels(self.session)
 
     def gauges(self, now: datetime, jobs: Collection[str] | None = None) -> Gauges:
         return gauges(self.session, now, jobs)

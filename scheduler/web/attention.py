@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
+from scheduler.core.channel import Channel
+from scheduler.core.counted import counted
 from scheduler.core.ids import short
 from scheduler.core.last_line import last_line
 from scheduler.core.model import Run
+from scheduler.core.notification import ChannelView
 from scheduler.core.queries import JobView, NodeView, Queries, QueueView
 from scheduler.core.remark import Remark
 from scheduler.core.scan import Hole
@@ -92,6 +95,25 @@ def source_problems(receptions: Iterable[Reception]) -> list[Shown]:
         for one in receptions
         for since, what in one.trouble()
     ]
+
+
+def channel_problems(
+    channels: Iterable[Channel], views: Mapping[str, ChannelView], unreadable: Mapping[str, str]
+) -> list[Shown]:
+    """Channels by which nobody can be told. `unreadable`: what keeps this node from reading their secrets, by name."""
+    found = []
+    for channel in channels:
+        view = views.get(channel.name)
+        standing = None if view is None else view.standing
+        why = unreadable.get(channel.name) or (None if standing is None else standing.error)
+        if why is None:
+            continue
+        waiting = "" if view is None or not view.waiting else f"; {counted(view.waiting, 'notification')} waiting"
+        since = None if standing is None else standing.failing_since
+        command = f"schedctl notify test {channel.name}"
+        what = f"channel {channel.name} tells nobody: {why}{waiting}"
+        found.append(_problem("channel", None, since, what, command) | {"about": channel.name})
+    return found
 
 
 def daemon_problems(remarks: Iterable[Remark]) -> list[Shown]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from starlette.requests import Request
 
 from scheduler.core.access import Gate
+from scheduler.core.channel import Answer as Tried
 from scheduler.core.commands import Commands
 from scheduler.core.inbox import Inbox
 from scheduler.core.job import Configuration, Job
@@ -45,13 +46,17 @@ def _not_noted(source: str, what: str) -> None:
     return None
 
 
+def _no_channels(name: str) -> Tried:
+    return Tried(False, "nothing is sent from here")
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
     printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` is what
     this node knows to be wrong with itself, `holdup` why it starts nothing at present (None: it does).
-    `asked` remembers when runs were asked to end; `receptions` judge what comes for a source, `inbox` keeps it;
-    `signs` keeps what external jobs tell."""
+    `try_channel` sends a test by a channel. `asked` remembers when runs were asked to end; `receptions` judge what
+    comes for a source, `inbox` keeps it; `signs` keeps what external jobs tell."""
 
     readable: Readable
     commands: Commands
@@ -72,6 +77,7 @@ class Backend:
     address: Callable[[], str | None] = _nothing
     served: Served = _not_counted
     received: Received = _not_noted
+    try_channel: Callable[[str], Tried] = _no_channels
     asked: Asked = field(default_factory=Asked)
 
     def jobs(self) -> Mapping[str, Job]:

@@ -12,10 +12,18 @@ from scheduler.core.errors import Unavailable
 from scheduler.core.queries import JobView, Queries
 from scheduler.core.remark import Remark
 from scheduler.web.answers import Answer
-from scheduler.web.attention import add_last_lines, daemon_problems, problems_of, scan_problems, source_problems
+from scheduler.web.attention import (
+    add_last_lines,
+    channel_problems,
+    daemon_problems,
+    problems_of,
+    scan_problems,
+    source_problems,
+)
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.health import run_checks
 from scheduler.web.job_json import STATES, state_of
+from scheduler.web.notifications import unreadable
 from scheduler.web.operation import Operation
 from scheduler.web.paging import CURSOR, LIMIT
 from scheduler.web.parameters import Number, Text
@@ -75,6 +83,7 @@ def _facts(backend: Backend) -> Shown:
         letters, held = queries.gauges(now).dead_letters, queries.held()
         problems = problems_of(views, queues, nodes, letters, now, queries.held_up() if letters else {})
         problems += _scan_problems(backend, queries, now)
+        problems += _channel_problems(backend, queries)
         add_last_lines(problems, queries)
         generations = queries.generations(1)
     live = [view for view in nodes if view.node.state == "live"]
@@ -112,6 +121,15 @@ def _scan_problems(backend: Backend, queries: Queries, now: datetime) -> list[Sh
     jobs = {} if configuration is None else configuration.jobs
     scans = [name for name, job in jobs.items() if job.compensate is not None]
     return scan_problems(queries.scans(scans), queries.scan_holes(), now) if scans else []
+
+
+def _channel_problems(backend: Backend, queries: Queries) -> list[Shown]:
+    configuration = backend.configuration()
+    channels = {} if configuration is None else configuration.channels
+    if not channels:
+        return []
+    unread = {name: why for name, one in channels.items() if (why := unreadable(one)) is not None}
+    return channel_problems(channels.values(), {view.name: view for view in queries.channels()}, unread)
 
 
 def _unknown(error: Unavailable) -> Shown:

@@ -32,6 +32,10 @@ class Notifications(Protocol):
         now."""
         ...
 
+    def hasten(self, channel: str, now: datetime) -> int:
+        """What waits for the channel is due now, and the channel may be asked at once; how many wait."""
+        ...
+
     def abandon(self, channels: Collection[str], reason: str, now: datetime) -> list[str]:
         """Gives up what waits for any other channel than these; the names of those channels."""
         ...
