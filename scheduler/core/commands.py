@@ -18,7 +18,7 @@ from scheduler.core.requests import Leftover
 
 
 class IfBusy(StrEnum):
-    """What `run_now` does while the job has an unfinished run."""
+    """What a request for a run does while the job has an unfinished run."""
 
     REFUSE = "refuse"
     QUEUE = "queue"
@@ -27,7 +27,8 @@ class IfBusy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Somebody wants a run, now. `cause` MANUAL: a person, whom pauses and `enabled` do not hold up; API: a program.
+    """Somebody wants a run, now, whatever the schedule says. `cause` MANUAL: a person, whom pauses and `enabled` do not
+    hold up; API: a program, which waits while the job is paused.
     `key` is an Idempotency-Key; with `fingerprint` and without a key the job and the payload are the key."""
 
     job: str
@@ -143,31 +144,12 @@ class Backfilled:
 class Commands(Protocol):
     def submit(self, requests: Sequence[RunRequest], ticket: Any, deliver: Deliver) -> None:
         """Runs that are asked for. Returns at once; when they are on disk `deliver` is called, in another thread, with
-        this ticket and others that were served in the same commit. An error concerns one request alone:
+        this ticket and others that were served in the same commit. A key that was used gives the run that it made. An
+        error concerns one request alone:
 
         NotFound; Refused while the job has an unfinished run (without payload, unless `if_busy` says otherwise), or for
         a key that came with another payload; Unavailable: nothing was written (if the connection broke while it
         committed: or all of it; with a key it may be asked again)."""
-        ...
-
-    def run_now(
-        self,
-        job: str,
-        *,
-        author: str,
-        cause: Cause = Cause.MANUAL,
-        reason: str = "",
-        payload: Json = None,
-        has_payload: bool = False,
-        if_busy: IfBusy = IfBusy.REFUSE,
-        key: str | None = None,
-    ) -> tuple[Run, bool]:
-        """One run, now, whatever the schedule says; and whether it is new. `cause` MANUAL: a person wants it, so pauses
-        and `enabled` do not hold it up; API: a program asks, and it waits while the job is paused.
-
-        Without payload it is refused (naming the run) while the job has an unfinished run, unless `if_busy` says
-        otherwise. `key` (an Idempotency-Key): a second call with it gives the same run, with another payload Refused.
-        """
         ...
 
     def cancel(self, run: str, *, author: str, reason: str = "") -> Run:

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from scheduler.core.commands import Acked, AuditReport, Backfilled, Deliver, IfBusy, Reloaded, RunRequest
+from scheduler.core.commands import Acked, AuditReport, Backfilled, Deliver, Reloaded, RunRequest
 from scheduler.core.errors import InvalidInput, Refused, SchedulerError, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
-from scheduler.core.model import ELSEWHERE, Cause, Json, Pause, Run
+from scheduler.core.model import ELSEWHERE, Cause, Pause, Run
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable
 from scheduler.core.state import Why
@@ -58,25 +58,6 @@ class Desk:
         self._bus = bus
         self._wake = wake
         self._intake = intake
-
-    def run_now(
-        self,
-        job: str,
-        *,
-        author: str,
-        cause: Cause = Cause.MANUAL,
-        reason: str = "",
-        payload: Json = None,
-        has_payload: bool = False,
-        if_busy: IfBusy = IfBusy.REFUSE,
-        key: str | None = None,
-    ) -> tuple[Run, bool]:
-        request = RunRequest(job, author, cause, reason, payload, has_payload, if_busy, key)
-        (answer,) = self._intake.ask([request])
-        if isinstance(answer, SchedulerError):
-            raise answer
-        with self._store.read() as tx:
-            return stored_run(tx, answer.run), answer.new
 
     def submit(self, requests: Sequence[RunRequest], ticket: Any, deliver: Deliver) -> None:
         self._intake.submit(requests, ticket, deliver)

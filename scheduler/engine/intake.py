@@ -66,10 +66,6 @@ class Intake:
         """`deliver` is called once with all tickets that were served together, each with one answer per request."""
         self._crowd.submit(requests, ticket, deliver)
 
-    def ask(self, requests: Sequence[RunRequest]) -> list[Answer]:
-        """The answers, waited for."""
-        return self._crowd.ask(requests)
-
     def _tell(self, requests: list[RunRequest], answers: list[Answer]) -> None:
         self._announce(pair for pair in zip(requests, answers, strict=True) if not _begun(pair[1]))
 

@@ -18,7 +18,6 @@ from scheduler.core.outcome import Canceled, Failed
 from scheduler.core.queries import RunDetail, RunFilter
 from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
-from scheduler.engine.desk import Desk
 from scheduler.engine.drain import Drain
 from scheduler.engine.find import no_job
 from scheduler.engine.in_force import InForce
@@ -37,6 +36,7 @@ from scheduler.engine.worker import Worker
 from scheduler.store.store import SqlStore
 from tests.engine.door import Door
 from tests.engine.doubles import START, FakeSwitch, NoAttempts, ScriptedExecutor, TurnedClock
+from tests.engine.patient_desk import PatientDesk
 
 ALL = 1_000_000
 
@@ -141,7 +141,7 @@ class Rig:
         )
         self.inbox = EventInbox(self.store, self.in_force, self.bus, self.reloader.follow, self._wake)
         self.signs = SignDesk(self.store, self.in_force, self.bus, self.clock, self.reloader.follow)
-        self.desk = Desk(self.store, self.store, self.in_force, self.reloader, self.bus, self._wake, self.intake)
+        self.desk = PatientDesk(self.store, self.store, self.in_force, self.reloader, self.bus, self._wake, self.intake)
         if start:
             self.start()
 

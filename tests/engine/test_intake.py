@@ -40,7 +40,7 @@ def asked(job: str = "free", payload: Any = 1, **how: Any) -> RunRequest:
 
 
 def accepted(rig: Rig, *requests: RunRequest) -> list[Accepted]:
-    answers = rig.intake.ask(requests)
+    answers = rig.desk.ask(requests)
     assert all(isinstance(one, Accepted) for one in answers), answers
     return [one for one in answers if isinstance(one, Accepted)]
 
@@ -74,7 +74,7 @@ def test_a_job_whose_runs_may_overlap_is_never_busy(rig: Rig) -> None:
     assert rig.statuses("free") == ["RUNNING"] * 4
     accepted(rig, asked("free", None, if_busy=IfBusy.REPLACE))
     assert [run.cancel is not None for run in rig.runs("free")] == [True] * 4 + [False]
-    assert isinstance(rig.intake.ask([asked("one", None), asked("one", None)])[1], Refused)
+    assert isinstance(rig.desk.ask([asked("one", None), asked("one", None)])[1], Refused)
 
 
 def test_a_key_is_looked_at_before_what_is_unfinished(rig: Rig) -> None:
@@ -83,7 +83,7 @@ def test_a_key_is_looked_at_before_what_is_unfinished(rig: Rig) -> None:
     answers = accepted(rig, one, one, asked("one", None, key="b", if_busy=IfBusy.QUEUE), one)
     assert [answer.new for answer in answers] == [True, False, True, False]
     assert len({answer.run for answer in answers}) == 2
-    refused = rig.intake.ask([asked("one", None, key="c")])[0]
+    refused = rig.desk.ask([asked("one", None, key="c")])[0]
     assert isinstance(refused, Refused)
     (again,) = accepted(rig, one)
     assert again.run == answers[0].run
@@ -93,10 +93,10 @@ def test_a_key_is_looked_at_before_what_is_unfinished(rig: Rig) -> None:
 def test_a_key_with_another_payload_is_refused(rig: Rig, payload: Any) -> None:
     accepted(rig, asked(key="a", payload=1))
     for group in ([asked(key="a", payload=payload)], [asked(key="a"), asked(key="a", payload=payload)]):
-        answer = rig.intake.ask(group)[-1]
+        answer = rig.desk.ask(group)[-1]
         assert isinstance(answer, Refused)
         assert "another payload" in answer.reason
-    (good, bad) = rig.intake.ask([asked(key="z", payload=1), asked(key="z", payload=payload)])
+    (good, bad) = rig.desk.ask([asked(key="z", payload=1), asked(key="z", payload=payload)])
     assert isinstance(good, Accepted)
     assert isinstance(bad, Refused)
 
@@ -122,7 +122,7 @@ def test_job_and_payload_can_be_the_key(rig: Rig) -> None:
 
 
 def test_one_that_is_refused_does_not_concern_the_others(rig: Rig) -> None:
-    answers = rig.intake.ask([asked(), asked("nope"), asked("one", None), asked("one", None), asked()])
+    answers = rig.desk.ask([asked(), asked("nope"), asked("one", None), asked("one", None), asked()])
     kinds = [type(one) for one in answers]
     assert kinds == [Accepted, NotFound, Accepted, Refused, Accepted]
     assert "has an unfinished run" in str(answers[3])
@@ -189,7 +189,7 @@ def test_a_claim_is_given_back_when_the_commit_fails(store: SqlStore) -> None:
     rig = Rig(store, TEXT)
     rig.intake._claim = rig.worker.claim
     rig.store.broken_commits = 1
-    (answer,) = rig.intake.ask([asked()])
+    (answer,) = rig.desk.ask([asked()])
     assert isinstance(answer, Unavailable)
     assert rig.runs() == []
     (answer,) = accepted(rig, asked())
@@ -199,7 +199,7 @@ def test_a_claim_is_given_back_when_the_commit_fails(store: SqlStore) -> None:
 def test_one_bad_member_does_not_take_the_others_with_it(rig: Rig) -> None:
     """A payload that the database cannot take: the group is taken apart."""
     poison = asked(payload={"a": {1, 2}})  # no JSON at all
-    answers = rig.intake.ask([asked(), poison, asked()])
+    answers = rig.desk.ask([asked(), poison, asked()])
     assert [isinstance(one, Accepted) for one in answers] == [True, False, True]
     assert isinstance(answers[1], SchedulerError)
     assert len(rig.runs()) == 2
@@ -207,7 +207,7 @@ def test_one_bad_member_does_not_take_the_others_with_it(rig: Rig) -> None:
 
 def test_without_the_database_everybody_is_told(rig: Rig) -> None:
     rig.store.away = True
-    answers = rig.intake.ask([asked(), asked("nope")])
+    answers = rig.desk.ask([asked(), asked("nope")])
     assert all(isinstance(one, Unavailable) for one in answers)
 
 
@@ -220,7 +220,7 @@ def test_requests_of_a_key_on_two_nodes_make_one_run(store: SqlStore) -> None:
 
     def ask(node: Rig) -> None:
         gate.wait(20)
-        made.append(node.intake.ask([asked(key=f"k{number}") for number in range(20)]))
+        made.append(node.desk.ask([asked(key=f"k{number}") for number in range(20)]))
 
     threads = [threading.Thread(target=ask, args=(node,)) for node in (rig, other) * 4]
     for thread in threads:
@@ -276,5 +276,5 @@ def test_somebody_who_cannot_be_answered_harms_nobody(rig: Rig, running: Intake)
         raise RuntimeError("gone")
 
     running.submit([asked()], 1, gone)
-    assert isinstance(running.ask([asked()])[0], Accepted)
+    assert isinstance(rig.desk.ask([asked()])[0], Accepted)
     assert [run.status for run in rig.runs("free")] == [Status.PENDING] * 2
