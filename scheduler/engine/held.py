@@ -38,6 +38,7 @@ class Held:
         self._reserved = 0
         self._closed = False
         self._missed = False
+        self._starting = 0
 
     def reserve(self) -> int:
         """The free slots: nobody else gets them until `release`, so that two claims at once do not take more than there
@@ -69,8 +70,20 @@ class Held:
             self._closed = False
 
     def add(self, live: Live) -> None:
+        """It is to be started; `begun` follows."""
         with self._lock:
             self._lives[live.run.id] = live
+            self._starting += 1
+
+    def begun(self) -> None:
+        """One of those that were added was started, or was not to be."""
+        with self._lock:
+            self._starting -= 1
+
+    @property
+    def starting(self) -> bool:
+        """Some wait to be started."""
+        return self._starting > 0
 
     def drop(self, lives: Iterable[Live]) -> None:
         with self._lock:

@@ -29,6 +29,8 @@ BATCH = 200
 """Attempts per transaction."""
 LULL, LINGER = 0.01, 0.05
 """Seconds: in a crowd, a batch is closed when nothing has ended for so long, or after so long at the latest."""
+PATIENCE = 0.25
+"""Seconds for which attempts that wait to be started go first: writing down can wait, being late cannot."""
 
 
 class Settler:
@@ -75,16 +77,23 @@ class Settler:
     def _gather(self) -> list[Live]:
         """What has ended, oldest first. What ends alone is settled at once; in a crowd it is worth waiting for those
         that are about to end, if there are any: a transaction for sixty costs hardly more than one for six."""
-        end = time.monotonic() + LINGER
+        begun = time.monotonic()
         while len(self._waiting) < BATCH:
-            more = self._crowd and len(self._waiting) < self._held.count and time.monotonic() < end
+            more = len(self._waiting) < self._held.count and self._waits(time.monotonic() - begun)
             try:
                 self._waiting.append(self._over.get(timeout=LULL) if more else self._over.get_nowait())
             except queue.Empty:
-                break
+                if not (more and self._held.starting):
+                    break
         batch = self._waiting[:BATCH]
         self._crowd = len(batch) > 1
         return batch
+
+    def _waits(self, waited: float) -> bool:
+        """Whether a batch that was begun so many seconds ago stays open."""
+        if self._waiting and self._held.starting:
+            return waited < PATIENCE
+        return self._crowd and waited < LINGER
 
     def _settle(self, batch: list[Live], now: datetime, boottime: float) -> int:
         # an attempt that was dropped meanwhile belongs to a life that is over

@@ -188,6 +188,7 @@ class Worker:
         states, dead = self._past([live.run for live in lives])
         for live in lives:
             self._begin(live, states.get(live.run.job), dead.get(live.run.id, []))
+            self._held.begun()
 
     def _begin(self, live: Live, state: JobState | None, dead: list[str]) -> None:
         run = live.run

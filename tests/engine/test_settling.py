@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
+from scheduler.core.execution import Launch
 from scheduler.core.model import Cause, Status
-from scheduler.core.outcome import GivenBack, Span, Succeeded
+from scheduler.core.outcome import GivenBack, Outcome, Span, Succeeded
 from scheduler.core.requests import Report
 from scheduler.engine import settler
 from scheduler.engine.held import Live
@@ -196,6 +197,40 @@ def test_in_a_crowd_one_transaction_waits_for_those_that_are_about_to_end(
     rig.worker.tick(rig.store.now())
     assert batches == [1, 2, 2, 1]
     assert not waited, "there is nobody else to wait for"
+
+
+def test_while_others_wait_to_be_started_what_ended_is_written_down_together(
+    sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing down can wait, being late cannot; but it does not wait for ever."""
+    rig = Rig(sqlite, jobs(dict.fromkeys("abc", MINUTELY)))
+    begin: list[Callable[[], None]] = []
+    monkeypatch.setattr(rig.worker, "_aside", begin.append)
+    rig.tick(minutes=1)
+    ending, batches = rig.worker._settler, []
+    start, get, write = rig.executor.start, ending._over.get, ending._write
+
+    def counted(ended: Sequence[Live], now: datetime, boottime: float, *, bare: bool) -> int:
+        batches.append(len(ended))
+        return write(ended, now, boottime, bare=bare)
+
+    def another_ends(timeout: float) -> Live:
+        rig.executor.finish_all()
+        return get(timeout=timeout)
+
+    def start_and_see_one_end(launch: Launch, done: Callable[[Outcome], None]) -> None:
+        start(launch, done)
+        if len(rig.executor.started) == 2:
+            rig.executor.finish(rig.executor.started[0].run.id)
+            rig.worker.tick(rig.store.now())
+
+    patched = SimpleNamespace(get=another_ends, get_nowait=ending._over.get_nowait, put=ending._over.put)
+    monkeypatch.setattr(ending, "_over", patched)
+    monkeypatch.setattr(ending, "_write", counted)
+    monkeypatch.setattr(rig.executor, "start", start_and_see_one_end)
+    monkeypatch.setattr(settler, "PATIENCE", 0.1)
+    begin[0]()
+    assert batches == [2], "the second was waited for, and the third, which has not begun, for a while only"
 
 
 def test_an_end_that_is_heard_late_is_written_down_as_it_was(store: SqlStore) -> None:
