@@ -6,6 +6,8 @@ PYTHON ?=
 BIN := .venv/bin
 # One more than cores: many tests wait.
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+# Tests, and hundreds of programs that they start, are compiled once and not at each start, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run demo test bench lowest check fix lock clean runtime dev
 

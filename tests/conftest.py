@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.databases import (
@@ -23,6 +26,14 @@ compile_once()
 # A busy machine makes the generation of data slow, which is no finding.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests go to workers by their id: of several with one id only one would run, and nobody would hear of it."""
+    twice = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
+    if twice:
+        raise pytest.UsageError(f"several tests have the same id: {', '.join(twice)}")
+
 
 __all__ = [
     "empty_postgres_url",

@@ -24,6 +24,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import schemathesis
     from schemathesis.checks import CheckFunction
+    from schemathesis.generation.feedback import FeedbackSources
+    from schemathesis.pytest._test_builder import build_operation_test
     from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 DOCUMENT = document(OPERATIONS, "9.9")
@@ -81,23 +83,43 @@ def token(served: Served) -> str:
     return served.faces.gate.create("fuzzer", Role.OPERATE, author="test")[1]
 
 
-@schema.parametrize()
-@settings(
+TRIED = {found.label: found for found in (result.ok() for result in schema.get_all_operations())}
+OFTEN = settings(
     max_examples=20,
     derandomize=True,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+
+
+# `@schema.parametrize()` gives all of them one id, of which xdist runs one; and each worker would make all cases.
+@pytest.mark.parametrize("label", TRIED)
 @pytest.mark.timeout(300)
-def test_whatever_is_thrown_at_it(case: schemathesis.Case, served: Served, token: str) -> None:
+def test_whatever_is_thrown_at_it(label: str, served: Served, token: str) -> None:
     assert served.server.address is not None
-    excluded: list[CheckFunction] = [positive_data_acceptance] if case.operation.path in BETWEEN_FIELDS else []
-    case.call_and_validate(
-        base_url="http://{}:{}".format(*served.server.address),
-        headers={"Authorization": f"Bearer {token}"},
-        excluded_checks=excluded,
-    )
+    address = "http://{}:{}".format(*served.server.address)
+    excluded: list[CheckFunction] = [positive_data_acceptance] if TRIED[label].path in BETWEEN_FIELDS else []
+    tried = []
+
+    def throw(case: schemathesis.Case) -> None:
+        tried.append(case)
+        case.call_and_validate(base_url=address, headers={"Authorization": f"Bearer {token}"}, excluded_checks=excluded)
+
+    build_operation_test(
+        config=schema.config,
+        operation=TRIED[label],
+        test_func=throw,
+        given_kwargs={},
+        feedback=FeedbackSources(),
+        explicit_settings=OFTEN,
+    )()
+    assert tried
+
+
+def test_all_operations_are_tried() -> None:
+    paths = [operation for operation in OPERATIONS if not operation.path.endswith("stream")]
+    assert set(TRIED) == {f"{operation.method} {operation.path}" for operation in paths}
 
 
 def test_the_document_is_served_and_says_what_there_is(reading: Client) -> None:
