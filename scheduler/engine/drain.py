@@ -60,22 +60,25 @@ class Drain:
         self._worker.accepting = False
         self.since = self._clock.now()
         self._until = self._clock.monotonic() + self._timeout.total_seconds()
-        held = self._worker.live()
+        running = self._worker.running()
         log.info(
             "drain_started",
-            waiting_for=[f"{run.job} ({short(run.id)})" for run in held],
+            waiting_for=_named(running),
+            unwritten=len(self._worker.live()) - len(running),
             at_most=str(self._timeout),
         )
         self._mark("stopping")
 
     def words(self) -> str:
         """What it does and for how long yet, for people."""
-        held = len(self._worker.live())
-        if self._until is None or held == 0:
-            return "it plans and starts nothing more"
-        left = timedelta(seconds=max(0, round(self._until - self._clock.monotonic())))
-        runs = "1 run" if held == 1 else f"{held} runs"
-        return f"it plans and starts nothing more, and waits for {runs}, at most for another {format_duration(left)}"
+        words = "it plans and starts nothing more"
+        running, held = len(self._worker.running()), len(self._worker.live())
+        if self._until is not None and running:
+            left = timedelta(seconds=max(0, round(self._until - self._clock.monotonic())))
+            words += f", and waits for {counted(running, 'run')}, at most for another {format_duration(left)}"
+        if held > running:
+            words += f"; how {counted(held - running, 'run')} ended is yet to be written down"
+        return words
 
     def over(self) -> bool:
         """Called again and again by the main thread once the drain has begun."""
@@ -87,8 +90,9 @@ class Drain:
         if self._nothing_is_written(now):
             return True
         if self._ended_at is None and now >= self._until:
-            held = self._worker.live()
-            log.warning("drain_ends_runs", runs=[f"{run.job} ({short(run.id)})" for run in held])
+            running = self._worker.running()
+            if running:
+                log.warning("drain_ends_runs", runs=_named(running))
             self._worker.end_all("drain")
             self._ended_at = now
         return self._ended_at is not None and now - self._ended_at > ENDING.total_seconds()
@@ -112,7 +116,7 @@ class Drain:
 
     def _leave_unwritten(self, held: Sequence[Run], why: str | None) -> None:
         """Ends with a line that says what the ledger does not have."""
-        lost = [f"{run.job} ({short(run.id)})" for run in held]
+        lost = _named(held)
         parts = ([f"how {counted(len(lost), 'run')} ended"] if lost else []) + ([] if why is None else ["that it left"])
         self.unwritten = " and ".join(parts)
         log.error(
@@ -133,3 +137,7 @@ class Drain:
             log.warning("node_not_marked", state=state, reason=str(error))
             return error.reason
         return None
+
+
+def _named(runs: Sequence[Run]) -> list[str]:
+    return [f"{run.job} ({short(run.id)})" for run in runs]

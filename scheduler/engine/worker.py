@@ -99,7 +99,12 @@ class Worker:
         return settle(live.run, live.outcome, self._in_force.job(one.job), now, 0.0).status.final
 
     def live(self) -> list[Run]:
+        """All that is held here."""
         return [one.run for one in self._held.lives()]
+
+    def running(self) -> list[Run]:
+        """Those of them that have not ended; the end of the others is yet to be written down."""
+        return [one.run for one in self._held.lives() if one.outcome is None]
 
     @property
     def idle(self) -> bool:

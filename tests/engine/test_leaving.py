@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.core.commands import IfBusy
 from scheduler.core.errors import Unavailable
+from scheduler.core.ids import short
 from scheduler.core.model import FailReason, Status
 from scheduler.core.outcome import Failed, GivenBack, Outcome, Span, Succeeded
 from scheduler.engine.drain import SETTLING
@@ -62,6 +63,30 @@ def test_a_node_that_cannot_write_what_its_runs_came_to_leaves_soon_and_says_so(
     assert (told["not_written"], told["reason"]) == ("how 1 run ended and that it left", "the database is away")
     assert len(told["runs"]) == 1
     assert rig.drain.unwritten == told["not_written"]
+
+
+def test_what_has_ended_is_not_waited_for(store: SqlStore, logs: list[dict[str, Any]]) -> None:
+    rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
+    rig.tick(minutes=1)
+    (ended,), (runs,) = rig.executor.of("a"), rig.executor.of("b")
+    rig.executor.finish(ended)
+    rig.drain.begin()
+    (told,) = [entry for entry in logs if entry["event"] == "drain_started"]
+    assert (told["waiting_for"], told["unwritten"]) == ([f"b ({short(runs)})"], 1)
+    assert rig.drain.words() == (
+        "it plans and starts nothing more, and waits for 1 run, at most for another 5m; "
+        "how 1 run ended is yet to be written down"
+    )
+    rig.executor.finish(runs)
+    assert rig.drain.words() == "it plans and starts nothing more; how 2 runs ended is yet to be written down"
+    rig.store.away = True
+    rig.turn(minutes=5)
+    rig.drain.over()
+    assert [entry for entry in logs if entry["event"] == "drain_ends_runs"] == []
+    rig.store.away = False
+    rig.worker.tick(rig.store.now())
+    assert rig.drain.over()
+    assert rig.drain.words() == "it plans and starts nothing more"
 
 
 def test_a_database_that_comes_back_in_time_has_everything(store: SqlStore) -> None:
