@@ -200,7 +200,9 @@ class App:
         self._readiness = Readiness(self._loops, clock, in_force, self._health, self._rings.remarks)
         self.backend = self._make_backend()
         self.service.join(
-            Parts(self._loops, self._readiness, self.drain, self.worker.live, lambda: count_jobs(self._configuration()))
+            Parts(
+                self._loops, self._readiness, self.drain, self.worker.running, lambda: count_jobs(self._configuration())
+            )
         )
 
     def _make_loops(self) -> dict[str, Loop]:
