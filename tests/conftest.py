@@ -28,11 +28,17 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests go to workers by their id: of several with one id only one would run, and nobody would hear of it."""
-    twice = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tests go to workers by their id, and by the group that xdist adds to it. Where ids are not what they should be,
+    tests are left out or disturb each other, and nobody hears of it."""
+    twice = [name for name, count in Counter(item.nodeid for item in session.items).items() if count > 1]
     if twice:
-        raise pytest.UsageError(f"several tests have the same id: {', '.join(twice)}")
+        raise pytest.UsageError(f"several tests have the same id, of which one would run: {', '.join(twice)}")
+    grouped = [item.nodeid for item in session.items if item.get_closest_marker("xdist_group")]
+    torn = [name for name in grouped if "@" not in name]
+    if session.config.getoption("loadgroup", False) and torn:
+        raise pytest.UsageError(f"pytest-xdist does not keep groups together with this pytest: {', '.join(torn)}")
 
 
 __all__ = [
