@@ -11,6 +11,7 @@ import os
 import pwd
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from scheduler.core.model import Json
@@ -28,7 +29,7 @@ _KINDS = _OUTPUT, _PAYLOAD, _REPORT, _CHECKPOINT, _ABOUT = (
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Workspace:
     """Paths of one attempt. The directory is the daemon's; a job that runs as another user owns the three files
     that it reads and writes, and cannot put anything in their place."""
@@ -38,35 +39,36 @@ class Workspace:
     empty: bool = False
     """Neither payload nor checkpoint: one file says so for both."""
 
-    @property
+    @cached_property
     def output(self) -> Path:
         """What it prints, stdout and stderr in one, appended."""
         return self._file(_OUTPUT)
 
-    @property
+    @cached_property
     def payload(self) -> Path:
         """The run's payload as JSON (`null` without one)."""
         return self._file(_PAYLOAD)
 
-    @property
+    @cached_property
     def report(self) -> Path:
         """Lines of JSON that the attempt appends."""
         return self._file(_REPORT)
 
-    @property
+    @cached_property
     def checkpoint(self) -> Path:
         """The last checkpoint of the run as JSON (`null` without one)."""
         return self._file(_PAYLOAD if self.empty else _CHECKPOINT)
 
-    @property
+    @cached_property
     def about(self) -> Path:
         """What a later daemon needs to know; only there if it is more than the defaults say."""
         return self._file(_ABOUT)
 
-    @property
+    @cached_property
     def files(self) -> tuple[Path, ...]:
         """All that may be there, `about` the last."""
-        return tuple(self._file(kind) for kind in _KINDS if not (self.empty and kind == _CHECKPOINT))
+        present = (self.output, self.payload, self.report, *(() if self.empty else (self.checkpoint,)))
+        return (*present, self.about)
 
     def _file(self, kind: str) -> Path:
         return self.directory / f"{self.name}.{kind}"
