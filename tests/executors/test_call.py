@@ -92,6 +92,18 @@ def exits(payload):
 def dies():
     os.kill(os.getpid(), 9)
 
+def closes(first):
+    print("closing")
+    os.closerange(first, 64)
+    print("closed")
+
+def puts_in_its_place():
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 3)
+
+def closes_and_goes_on():
+    os.closerange(3, 64)
+    time.sleep(600)
+
 def vanishes():
     os._exit(4)
 
@@ -255,6 +267,31 @@ def test_a_worker_that_dies_by_itself_says_how(bench: Bench) -> None:
     vanished = start(bench, "vanishes").failed()
     assert (vanished.reason, vanished.exit_code) == (FailReason.EXIT, 4)
     assert start(bench, "plain").succeeded()
+
+
+@pytest.mark.parametrize("first", [0, 3, 4])
+def test_a_call_that_closes_what_is_not_its_own_is_told_so(bench: Bench, first: int) -> None:
+    """Its worker can answer no more."""
+    going = start(bench, "closes", run={"payload": first})
+    failed = going.failed()
+    assert (failed.reason, failed.retryable) == (FailReason.ERROR, False)
+    assert "process could not go on: it closed file descriptors that it had not opened" in failed.error
+    said = ["closing", "closed", "call: it closed file descriptors that it had not opened"]
+    assert going.output().split(",")[0].splitlines() == (said if first else ["closing"])
+    assert start(bench, "plain").succeeded().result == "no arguments"
+
+
+def test_a_call_that_puts_something_else_in_the_place_of_the_channel_is_told_so(bench: Bench) -> None:
+    """The answer would go to somebody else."""
+    assert "it closed file descriptors" in start(bench, "puts_in_its_place").failed().error
+
+
+def test_a_call_that_closes_what_is_not_its_own_and_goes_on_is_ended(bench: Bench) -> None:
+    going = start(bench, "closes_and_goes_on")
+    until(lambda: bench.executors["call"].tick(float("inf")), "the time to be over")
+    failed = going.failed()
+    assert "it closed file descriptors that it had not opened" in failed.error
+    assert start(bench, "plain").succeeded().result == "no arguments"
 
 
 def test_reports_count_where_nothing_is_returned(bench: Bench) -> None:

@@ -10,6 +10,7 @@ from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.executors.attempts.outcomes import of_ending, signal_words
 from scheduler.executors.attempts.records import AttemptRecord
+from scheduler.executors.workers.wire import BEREFT, CLOSED_OURS
 from scheduler.executors.workers.worker import Answer
 
 NO_WORKER_WAIT = timedelta(seconds=5)
@@ -44,5 +45,8 @@ def _without_message(answer: Answer, job: Job) -> Outcome:
     if died.signal is not None:
         words = f"its worker process was {signal_words(died.signal)}{said}"
         return Failed(FailReason.SIGNAL, words, signal=died.signal, left=answer.left)
+    if died.code == BEREFT:
+        words = f"its worker process could not go on: {CLOSED_OURS}; close only what you have opened"
+        return Failed(FailReason.ERROR, words, retryable=False, exit_code=died.code, left=answer.left)
     words = f"its worker process ended with exit code {died.code} in the middle of the work{said}"
     return Failed(FailReason.EXIT, words, exit_code=died.code, left=answer.left)

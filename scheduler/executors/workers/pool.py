@@ -11,14 +11,14 @@ from scheduler.core.children import ChildExit, Children, ChildSpec
 from scheduler.core.errors import SchedulerError
 from scheduler.executors.workers.channels import Channels
 from scheduler.executors.workers.roster import PATIENCE, Roster
-from scheduler.executors.workers.wire import Message
+from scheduler.executors.workers.wire import CLOSED_OURS, Message
 from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv, meaning
 
 IDLE_FOR = 60.0
 """Seconds after which a worker without a task is let go."""
 _CLOSING = 5.0
 _STUCK = "it did not end a task that it was asked to end"
-_CLOSED = "it closed its channel and went on"
+_CLOSED = f"{CLOSED_OURS} and went on"
 
 Calls = list[Callable[[], None]]
 

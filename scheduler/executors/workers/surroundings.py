@@ -10,8 +10,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+
+from scheduler.executors.workers.wire import BEREFT, CLOSED_OURS
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ENDING = 0.1  # seconds
@@ -34,10 +36,12 @@ class Surroundings:
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(line_buffering=True, errors="backslashreplace")
         self._streams = (sys.stdout, sys.stderr)
+        self._needed = {number: _identity(number) for number in (channel.fileno(), self._own)}
 
     @contextmanager
     def of(self, environment: Mapping[str, str], output: str) -> Iterator[None]:
-        """For one run: everything it changed of the process is as before at the end, and all it printed is written."""
+        """For one run: everything it changed of the process is as before at the end, and all it printed is written.
+        Where it closed what the process cannot do without, or put something else in its place, the process ends."""
         descriptor = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         mask = os.umask(0o022)
         os.umask(mask)
@@ -51,6 +55,8 @@ class Surroundings:
             for stream in (*self._streams, sys.stdout, sys.stderr):
                 _flush(stream)
         finally:
+            if any(_identity(number) != what for number, what in self._needed.items()):
+                _end_bereft()
             sys.stdout, sys.stderr = self._streams
             os.dup2(self._own, 1)
             os.dup2(self._own, 2)
@@ -67,6 +73,21 @@ class Surroundings:
             for stream in (*self._streams, sys.stdout, sys.stderr):
                 _flush(stream)
             os._exit(code)
+
+
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _end_bereft() -> None:
+    """Nothing can be answered any more; what there is to say goes to the output of the run, and into the exit code."""
+    with suppress(OSError):
+        os.write(2, f"call: {CLOSED_OURS}; close only what you have opened\n".encode())
+    os._exit(BEREFT)
 
 
 def left() -> tuple[int, int]:

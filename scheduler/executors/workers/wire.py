@@ -13,6 +13,10 @@ READY: Message = {"ready": True}
 """The first that a worker says: from now on it serves."""
 CHANNEL_FD = 3
 """The descriptor under which a worker finds its end."""
+BEREFT = 113
+"""With this code a worker exits that cannot answer any more, because its run closed what it answers over."""
+CLOSED_OURS = "it closed file descriptors that it had not opened, among them the one over which it answers"
+"""What the code of a run did, in words."""
 LONGEST = 256 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
