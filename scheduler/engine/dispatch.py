@@ -9,7 +9,8 @@ from scheduler.core.channel import Message
 from scheduler.core.job import Configuration
 from scheduler.core.last_line import last_line
 from scheduler.core.model import Run
-from scheduler.core.news import LISTED, Facts, Place, digest, message
+from scheduler.core.news import LISTED, Place, digest, message
+from scheduler.core.news_words import Facts
 from scheduler.core.notifying import Parcel
 from scheduler.core.queries import JobView, Queries
 from scheduler.core.tiding import Kind, Tiding

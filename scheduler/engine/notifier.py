@@ -20,7 +20,7 @@ import structlog
 from scheduler.core.channel import Answer, Channel, Courier
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus
-from scheduler.core.news import Place, test_message
+from scheduler.core.news import Place, trial
 from scheduler.core.notification import Fate, Result, Standing, Waiting
 from scheduler.core.notifying import budget, next_message, parcels, results, stands
 from scheduler.core.ports import Store
@@ -104,7 +104,7 @@ class Notifier:
         """Sends a test by the channel at once, in the caller's thread; if it is taken, what waits for it is due."""
         channel = self._in_force.current.configuration.channels[name]
         now = self._store.now()
-        answer = next(iter(self._courier.deliver(channel, [test_message(name, self._place, now)])), NOTHING_SAID)
+        answer = next(iter(self._courier.deliver(channel, [trial(name, self._place, now)])), NOTHING_SAID)
         if answer.ok:
             with self._store.begin() as tx:
                 waiting = tx.notifications.hasten(name, now)
