@@ -30,9 +30,11 @@ class SqlOutgoingPings:
             self.session.write(t.outgoing_pings.insert(), chunk)
 
     def due(self, node: str, now: datetime, limit: int) -> list[Ping]:
-        """The first of each job, if its time has come and this node may send it."""
+        """The first of each job, if its time has come and this node may send it: its own and those of the dead at once,
+        those of others when they have had a minute for it."""
         firsts = select(func.min(_TABLE.seq)).group_by(_TABLE.job)
-        mine = or_(_TABLE.node.in_([node, ""]), _TABLE.created_at <= now - _OTHERS)
+        living = select(t.nodes.c.id).where(t.nodes.c.state.in_(["live", "stopping"]))
+        mine = or_(_TABLE.node == node, _TABLE.node.not_in(living), _TABLE.created_at <= now - _OTHERS)
         query = (
             select(
                 _TABLE.seq,

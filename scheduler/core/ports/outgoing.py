@@ -15,8 +15,8 @@ class OutgoingPings(Protocol):
         ...
 
     def due(self, node: str, now: datetime, limit: int) -> list[Ping]:
-        """The first of each job, if its time has come and this node may send it: its own at once, those of others when
-        they have had a minute for it."""
+        """The first of each job, if its time has come and this node may send it: its own and those of the dead at once,
+        those of others when they have had a minute for it."""
         ...
 
     def take(self, ping: Ping, until: datetime) -> bool:
