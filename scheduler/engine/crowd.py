@@ -104,22 +104,31 @@ class Crowd(Generic[T, A]):
 
         Somebody who comes alone is served at once. In a crowd it is worth waiting for those who are about to ask: a
         commit for sixty costs hardly more than one for six, and while it is made they are kept from asking."""
-        group: list[_Asked[T, A]] = []
-        count, end = 0, float("inf")
-        while count < MOST:
-            try:
-                asked = self._asked.get(timeout=None if not group else LULL if crowd else 0)
-            except queue.Empty:
-                break
-            if asked is None:
-                return group, True
-            group.append(asked)
-            count += sum(map(self._weigh, asked.items))
-            now = time.monotonic()
-            end = min(end, now + LINGER)
-            if now >= end:
-                break
-        return group, False
+        first = self._asked.get()
+        if first is None:
+            return [], True
+        group, count = [first], self._weight(first)
+        end = time.monotonic() + LINGER
+        waited = False
+        while True:
+            before = len(group)
+            while count < MOST:
+                try:
+                    asked = self._asked.get_nowait()
+                except queue.Empty:
+                    break
+                if asked is None:
+                    return group, True
+                group.append(asked)
+                count += self._weight(asked)
+            lull = waited and len(group) == before
+            if not crowd or lull or count >= MOST or time.monotonic() >= end:
+                return group, False
+            time.sleep(LULL)  # Not for each who comes: to be woken costs as much as to serve.
+            waited = True
+
+    def _weight(self, asked: _Asked[T, A]) -> int:
+        return sum(map(self._weigh, asked.items))
 
     def _serve_group(self, group: list[_Asked[T, A]]) -> None:
         items = [item for asked in group for item in asked.items]

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 
 from scheduler.web.connection import KEEP_ALIVE_SECONDS, Connection
 from scheduler.web.door import Door, places_for
+from scheduler.web.event_loop import new_event_loop
 from scheduler.web.sockets import BACKLOG, bind_tcp, bind_unix
 
 THREADS = {"tcp": 3, "socket": 6, "webhooks": 1}
@@ -172,4 +173,5 @@ def _serve(face: _Face) -> None:
         finally:
             watch.cancel()
 
-    asyncio.run(serve())
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(serve())
