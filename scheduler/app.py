@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -37,7 +38,7 @@ from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
 from scheduler.engine.loop import Loop
 from scheduler.engine.outages import Outages
-from scheduler.engine.planner import Planner
+from scheduler.engine.planner import HEARING, Planner
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
 from scheduler.engine.scans import Scanner
@@ -146,7 +147,15 @@ class App:
             self.starting.submit,
         )
         self._planner = Planner(
-            store, in_force, bus, self._node, self.worker.claim, self.worker.take, self.worker.amend, turns
+            store,
+            in_force,
+            bus,
+            self._node,
+            self.worker.claim,
+            self.worker.take,
+            self.worker.amend,
+            partial(time.sleep, HEARING),
+            turns,
         )
         self._beats = Beats(
             store,

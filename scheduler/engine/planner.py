@@ -26,7 +26,8 @@ log = structlog.get_logger("engine")
 
 BATCH = 500
 """Jobs per transaction: bounds how long one holds the database."""
-
+HEARING = 0.2
+"""Seconds in which a daemon that is not overloaded hears of, and writes down, what has ended."""
 
 Planned = list[tuple[Due, Plan]]
 """What jobs owed, and what becomes of it."""
@@ -35,7 +36,7 @@ Planned = list[tuple[Due, Plan]]
 class Planner:
     """`claim` says what this node could run right now (None: nothing); `hand_over` gets each claim back, with what was
     claimed (None: nobody knows, the transaction failed); `amend` gives what the ledger says of a job as this node knows
-    it better; `turns` remembers when all was planned last."""
+    it better; `listen` waits HEARING seconds; `turns` remembers when all was planned last."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Planner:
         claim: Callable[[], Claim | None],
         hand_over: Callable[[Claim, list[Run] | None], None],
         amend: Callable[[Due, datetime], Due],
+        listen: Callable[[], None],
         turns: Turns,
     ) -> None:
         self._store = store
@@ -55,52 +57,73 @@ class Planner:
         self._claim = claim
         self._hand_over = hand_over
         self._amend = amend
+        self._listen = listen
         self._turns = turns
 
     def tick(self, now: datetime) -> int:
-        """Plans everything owed at `now`; the number of jobs planned."""
+        """Plans everything owed at `now`; the number of jobs planned.
+
+        What would be skipped because a run is in the way comes last, after a moment: that run may have ended before,
+        and nobody has heard of it yet. What starts does not wait for that."""
         self._turns.begin(now)
-        total = 0
+        total, whole = 0, True
         due = self.next_due()
-        while due is not None and due <= now:
+        if due is not None and due <= now:
+            in_doubt: set[str] = set()
+            total, whole = self._plan_all(now, in_doubt)
+            if whole and in_doubt:
+                self._listen()
+                _, whole = self._plan_all(now, None)
+        if whole:
+            self._turns.end()
+        return total
+
+    def _plan_all(self, now: datetime, in_doubt: set[str] | None) -> tuple[int, bool]:
+        """The number of jobs that were judged, and whether they are all. Those that would be skipped because a run is
+        in the way are left, and noted `in_doubt` (None: none is left)."""
+        total = 0
+        while True:
             if self._in_force.behind is not None:
                 self._turns.fail(f"this node stood aside: {self._in_force.behind}")
-                return total
-            planned = self._batch(now)
-            total += planned
-            if planned == 0:
+                return total, False
+            judged = self._batch(now, in_doubt)
+            if judged is None:
                 self._turns.fail("this node was leaving, or had been declared dead")
-                return total
-            if planned < BATCH:
-                break
-        self._turns.end()
-        return total
+                return total, False
+            total += judged
+            if judged < BATCH:
+                return total, True
 
     def next_due(self) -> datetime | None:
         """When there will be something to do next."""
         with self._store.read() as tx:
             return tx.jobs.next_due(self._in_force.current.generation)
 
-    def _batch(self, now: datetime) -> int:
+    def _batch(self, now: datetime, in_doubt: set[str] | None) -> int | None:
+        """None: this node may not plan."""
         try:
-            return self._plan_together(now)
+            return self._plan_together(now, in_doubt)
         except Unavailable:
             raise
         except Exception:
             log.exception("batch_failed", retry="each job alone")
             return self._plan_one_by_one(now)
 
-    def _plan_together(self, now: datetime) -> int:
+    def _plan_together(self, now: datetime, in_doubt: set[str] | None) -> int | None:
         loaded = self._in_force.current
+        left = in_doubt or set()
         claim: Claim | None = None
         try:
             with self._store.begin() as tx:
                 if not tx.nodes.hold(self._node()):
-                    return 0
-                due = tx.jobs.due(now, loaded.generation, BATCH)
-                if not due:
-                    return 0
-                planned = [(one, self._judge(loaded.configuration, one, now)) for one in due]
+                    return None
+                due = tx.jobs.due(now, loaded.generation, BATCH + len(left))
+                judged = [
+                    (one, self._judge(loaded.configuration, one, now)) for one in due if one.state.name not in left
+                ]
+                planned = judged if in_doubt is None else [one for one in judged if not _in_the_way(one[1])]
+                if not planned:
+                    return self._leave(judged, planned, in_doubt)
                 apply_plans(tx, loaded.configuration, planned, now)
                 claim = self._claim()
                 claimed = tx.runs.claim(replace(claim, skip_busy_queues=True), now) if claim is not None else []
@@ -111,7 +134,14 @@ class Planner:
         announce(self._bus, planned)
         if claim is not None:
             self._hand_over(claim, claimed)
-        return len(due)
+        return self._leave(judged, planned, in_doubt)
+
+    @staticmethod
+    def _leave(judged: Planned, planned: Planned, in_doubt: set[str] | None) -> int:
+        """Notes those that were judged and not planned; the number of all."""
+        if in_doubt is not None:
+            in_doubt |= {due.state.name for due, _ in judged} - {due.state.name for due, _ in planned}
+        return len(judged)
 
     def _plan_one_by_one(self, now: datetime) -> int:
         """After a batch that failed: whatever is wrong with one job disables that job, with an alarm."""
@@ -145,6 +175,11 @@ class Planner:
 
     def _judge(self, configuration: Configuration, due: Due, now: datetime) -> Plan:
         return self._turns.explain(plan(configuration.jobs[due.state.name], self._amend(due, now), now))
+
+
+def _in_the_way(one: Plan) -> bool:
+    """Whether an instant would be skipped because a run is unfinished."""
+    return any(isinstance(entry, Skip) and entry.reason is SkipReason.OVERLAP for entry in one.entries)
 
 
 def _is_due(state: JobState, generation: int, now: datetime) -> bool:

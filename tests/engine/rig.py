@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -85,6 +85,8 @@ class Rig:
         self.switch = FakeSwitch()
         self.died = 0
         self.woken = 0
+        self.listen: Callable[[], None] = lambda: None
+        """What happens while the planner listens whether a run has ended."""
         self.obstacle: Obstacle | None = None
         """What keeps the planner's loop from turning."""
         self.reloader = Reloader(
@@ -257,6 +259,7 @@ class Rig:
             self.worker.claim,
             self.worker.take,
             self.worker.amend,
+            lambda: self.listen(),
             self.turns,
         )
 

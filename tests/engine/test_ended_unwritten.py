@@ -12,6 +12,7 @@ import pytest
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.model import SkipReason, Status
+from scheduler.engine import planner
 from scheduler.store.store import SqlStore
 from tests.databases import Place
 from tests.engine.doubles import START
@@ -37,6 +38,52 @@ def test_an_occurrence_is_not_skipped_for_a_run_that_has_ended(store: SqlStore) 
     assert rig.statuses("a") == ["COMPLETED", "RUNNING"]
     assert instants(rig.runs("a")) == [at(8, 1), at(8, 2)]
     assert rig.skips("a") == []
+
+
+def test_an_end_that_is_heard_of_a_moment_later_counts(store: SqlStore) -> None:
+    """What starts does not wait for that moment."""
+    rig = Rig(store, jobs({"a": MINUTELY, "b": {**MINUTELY, "overlap": "allow"}, "c": MINUTELY}))
+    rig.tick(minutes=1)
+    (heard,), (runs,) = rig.executor.of("a"), rig.executor.of("c")
+    rig.turn(minutes=1)
+    seen = []
+
+    def listen() -> None:
+        seen.append([len(rig.runs(name)) for name in "abc"])
+        rig.executor.finish(heard)
+
+    rig.listen = listen
+    plan(rig)
+    assert seen == [[1, 2, 1]]
+    assert rig.skips("a") == []
+    assert rig.statuses("a") == ["RUNNING", "PENDING"]
+    assert [skip.blocked_by for skip in rig.skips("c")] == [runs]
+    plan(rig)
+    assert len(seen) == 1
+
+
+def test_any_number_in_doubt_hides_no_other(sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "BATCH", 2)
+    names = [f"j{number}" for number in range(7)]
+    rig = Rig(sqlite, jobs({**dict.fromkeys(names, MINUTELY), "z": {**MINUTELY, "overlap": "allow"}}))
+    rig.tick(minutes=1)
+    listened = []
+    rig.listen = lambda: listened.append(len(rig.runs("z")))
+    rig.turn(minutes=1)
+    plan(rig)
+    assert listened == [2]
+    assert [len(rig.skips(name)) for name in names] == [1] * 7
+    assert rig.state("z").next_due_at == at(8, 3)
+
+
+def test_a_node_that_leaves_while_it_listens_skips_nothing(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.turn(minutes=1)
+    rig.listen = rig.drain.begin
+    plan(rig)
+    assert rig.skips("a") == []
+    assert rig.state("a").next_due_at == at(8, 2)
 
 
 def test_one_that_is_tried_again_is_in_the_way(store: SqlStore) -> None:
