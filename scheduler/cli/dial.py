@@ -20,7 +20,7 @@ SERVER = "schedulerd"
 LONGEST_PATH = 107
 """Bytes that the kernel takes as the path of a Unix socket (unix(7))."""
 PATIENCE = 30.0
-"""Seconds to wait for a connection."""
+"""Seconds to wait for a connection, at most."""
 
 
 class Line(Protocol):
@@ -61,7 +61,7 @@ class Sockets:
         looked = []
         for place in self._places:
             connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connected.settimeout(PATIENCE)
+            connected.settimeout(min(PATIENCE, timeout))
             try:
                 connected.connect(place)
             except (OSError, ValueError) as error:
@@ -101,7 +101,7 @@ class Remote:
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=PATIENCE)
+        connection = kind(self._host, self._port, timeout=min(PATIENCE, timeout))
         try:
             connection.connect()
         except OSError as error:

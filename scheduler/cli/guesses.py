@@ -10,7 +10,6 @@ ALIASES = {
     "trigger": "run-now",
     "run": "run-now",
     "start": "run-now",
-    "exec": "run-now",
     "execute": "run-now",
     "ls": "list",
     "get": "list",

@@ -47,6 +47,10 @@ FAMILIES: dict[str, dict[str, str]] = {
         "send-test": "Make up an event of a source, and take it as if it had come",
         "scan": "Look now for events whose webhook never came",
     },
+    "Jobs that run elsewhere": {
+        "ping": "Tell that a run began, ended or failed",
+        "exec": "Run a command, and tell how it went",
+    },
     "Configuration": {
         "init": "Write a first jobs.yaml",
         "check": "Check a jobs.yaml, all errors at once",
@@ -69,6 +73,7 @@ FAMILIES: dict[str, dict[str, str]] = {
 PLACES = {
     "next": "next_times.next_times",
     "list": "list_jobs.list_jobs",
+    "exec": "execute.execute",
     "retry": "cancel.retry",
     "resume": "pause.resume",
 }

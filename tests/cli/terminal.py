@@ -34,6 +34,9 @@ class Terminal:
             assert self._read(end - time.monotonic()), f"{text!r} never came, but {self.shown!r}"
         return self.shown
 
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
     def interrupt(self) -> None:
         """Ctrl-C."""
         os.write(self._master, b"\x03")
