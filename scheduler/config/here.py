@@ -46,7 +46,8 @@ class Here:
             # A relative file is looked for where the daemon was started, wherever that is.
             why = None if (secret.file or "/")[0] != "/" else missing(secret, self._environ)
             if why is not None:
-                hint = "provide it where the daemon runs; the job fails until then"
+                until = "nobody outside hears of it" if path[0] == "heartbeat" else "the job fails"
+                hint = f"provide it where the daemon runs; {until} until then"
                 yield Remark(path, "no-secret", f"the secret cannot be read {_HERE}: {why}", hint)
         kind, child = job.action.kind, job.child
         if kind not in ("command", "call"):

@@ -139,8 +139,12 @@ def _sentence(ping: Ping, run: RunDetail | None) -> str:
     attempt = None if run is None else next((one for one in run.attempts if one.number == ping.attempt), None)
     if run is None or attempt is None:
         return f"{who} {what}"
-    took = "" if attempt.took is None else f" after {format_duration(timedelta(seconds=round(attempt.took, 1)))}"
+    took = "" if attempt.took is None else f" after {_rounded(attempt.took)}"
     at = "" if attempt.finished_at is None else f" at {attempt.finished_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     why = run.run.reason if ping.signal == CANCELED else attempt.error
     more = "; a further one follows" if ping.signal == RETRY else ""
     return f"{who} {what}{took}{at}" + (f": {why}" if why else "") + more
+
+
+def _rounded(seconds: float) -> str:
+    return format_duration(timedelta(seconds=round(seconds, 1 if seconds >= 1 else 3)))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from scheduler.core.canary import CANARY, EVERY, GRACE, KIND, CanaryFacts
+from scheduler.core.durations import format_duration
 from scheduler.core.execution import Clock, Launch
 from scheduler.core.outcome import Outcome, Succeeded
 from scheduler.core.queries import JobView, Readable
@@ -124,5 +125,4 @@ def _where(view: JobView | None, now: datetime) -> str:
 
 
 def _rounded(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{minutes} min"
+    return format_duration(timedelta(seconds=round(seconds)))

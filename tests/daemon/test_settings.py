@@ -162,3 +162,20 @@ def test_a_user_without_a_home_must_name_a_directory(monkeypatch: pytest.MonkeyP
     with pytest.raises(StartError, match="SCHEDULER_STATE_DIR: this user has no home directory"):
         load_settings({}, {})
     assert load_settings({}, {"XDG_STATE_HOME": "/x"}).state_dir == Path("/x/schedulerd")
+
+
+def test_the_url_that_is_pinged_may_come_from_a_file(tmp_path: Path) -> None:
+    assert load().ping_url == ""
+    file = tmp_path / "ping"
+    file.write_text(f"https://hc.example/{PASSWORD}\n")
+    assert load({"SCHEDULER_PING_URL_FILE": str(file)}).ping_url == f"https://hc.example/{PASSWORD}"
+    assert load(PING_URL="https://hc.example/flag").ping_url == "https://hc.example/flag"
+
+
+@pytest.mark.parametrize(
+    "url", [f"hc.example/{PASSWORD}", f"ftp://hc.example/{PASSWORD}", f"https://hc.example/a {PASSWORD}"]
+)
+def test_a_url_that_cannot_be_pinged_is_refused_and_not_shown(url: str) -> None:
+    said = problem(SCHEDULER_PING_URL=url)
+    assert "SCHEDULER_PING_URL: write a URL in full" in said
+    assert PASSWORD not in said

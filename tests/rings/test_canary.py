@@ -337,3 +337,20 @@ def test_its_executor_is_done_at_once_and_closes_its_files() -> None:
     bird.start(Launch(run, canary(), 2, {}), told.append)
     bird.end("r", "cancel")
     assert (closed, told) == ([("r", 2)], [Succeeded()])
+
+
+def test_a_release_without_it_beside_one_with_it_is_mended_by_the_next_start(postgres_place: Place) -> None:
+    """A rolling upgrade: the old one plans what it finds, and knows no such job."""
+    lease = timedelta(minutes=3)
+    with closing(postgres_place.open()) as store:
+        old = Rig(store, jobs({"a": HOURLY}), lease=lease)
+        new = Aviary(store, clock=old.clock, lease=lease)
+        old.tick(minutes=1)
+        assert [fields["job"] for fields in old.named("job.disabled")] == [CANARY]
+        assert old.state("a").enabled
+        new.minutes(4)
+        assert "was disabled" in (new.silent() or "")
+        later = Aviary(store, clock=old.clock, lease=lease)
+        later.minutes(2)
+        assert later.silent() is None
+        assert str(later.flights()[-1].status) == "COMPLETED"
