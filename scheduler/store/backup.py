@@ -9,13 +9,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduler.core.canary import CANARY
 from scheduler.core.errors import InvalidInput, Refused, SchedulerError
 from scheduler.store.dialects.base import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """`size` in bytes; `revision` of the schema; `runs`: rows of the ledger, so that people see what they have."""
+    """`size` in bytes; `revision` of the schema; `runs`: those of the ledger but for the canary's, so that people see
+    what they have."""
 
     path: Path
     size: int
@@ -96,7 +98,7 @@ def _opened(source: Path) -> sqlite3.Connection:
 def _about(copy: sqlite3.Connection, source: Path) -> tuple[str, int]:
     try:
         (revision,) = copy.execute("SELECT version_num FROM alembic_version").fetchone()
-        (runs,) = copy.execute("SELECT count(*) FROM runs").fetchone()
+        (runs,) = copy.execute("SELECT count(*) FROM runs WHERE job <> ?", (CANARY,)).fetchone()
     except (sqlite3.Error, TypeError):
         raise InvalidInput(f"{source} is no database of schedulerd", hint="name it with --database") from None
     return str(revision), int(runs)

@@ -127,7 +127,7 @@ def test_what_was_answered_is_there_and_has_its_runs(
     answered = set().union(*(sender.answered for sender in senders))
     sent = set().union(*(sender.sent for sender in senders))
     stored = {row[0]: row[1] for row in world._rows("SELECT id, type FROM events")}
-    runs = Counter(world._rows("SELECT job, key FROM runs"))
+    runs = Counter(world._rows("SELECT job, key FROM runs WHERE job <> '_canary'"))
 
     assert not [status for sender in senders for status in sender.strange]
     assert len(answered) > KILLS * 200
