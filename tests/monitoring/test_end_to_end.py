@@ -11,7 +11,7 @@ from tests.monitoring.conftest import Daemon, Watching
 from tests.monitoring.tools import Monitoring, Told
 from tests.until import until
 
-pytestmark = pytest.mark.monitoring
+pytestmark = [pytest.mark.monitoring, pytest.mark.timeout(300)]
 
 HEARD = 10.0
 """Seconds from the deadline to the receiver."""

@@ -14,7 +14,7 @@ from tests.monitoring.conftest import Daemon, Watching
 from tests.monitoring.tools import Told
 from tests.until import until
 
-pytestmark = pytest.mark.monitoring
+pytestmark = [pytest.mark.monitoring, pytest.mark.timeout(300)]
 
 LONG = 60.0
 HEARD = 10.0
