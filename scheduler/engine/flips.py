@@ -66,9 +66,9 @@ def publish_flips(bus: Bus, flipped: Flipped) -> None:
 
 
 def _word(flip: Flip) -> str:
-    if flip.new is not State.UP:
-        return str(flip.new)
-    return "recovered" if flip.why is Why.SUCCESS else "excused"
+    if flip.why in (Why.ACK, Why.CHANGE, Why.REMOVAL):
+        return "excused"
+    return "recovered" if flip.new is State.UP else str(flip.new)
 
 
 def _tiding(flip: Flip, configuration: Configuration) -> Tiding | None:

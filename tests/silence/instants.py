@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from importlib.resources import files
 from zoneinfo import ZoneInfo
 
 ZONES = (
@@ -33,6 +35,14 @@ ZONES = (
 QUARTER = timedelta(minutes=15)
 
 
+@lru_cache
+def zone_of(name: str) -> ZoneInfo:
+    """Of the release of the zone database that the product ships with, whatever this machine has."""
+    place = files("tzdata").joinpath("zoneinfo", *name.split("/"))
+    with place.open("rb") as data:
+        return ZoneInfo.from_file(data, key=name)
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Due at `minute` past each of `hours` (None: every hour) on the days for which `weekday` and `day` hold (None:
@@ -58,7 +68,7 @@ class Timing:
 
     def _every_hour(self, first: datetime, last: datetime) -> Iterator[datetime]:
         """Every real moment at which the clock shows the minute: all offsets are whole quarters of an hour."""
-        zone = ZoneInfo(self.zone)
+        zone = zone_of(self.zone)
         moment = first.replace(minute=self.minute % 15, second=0, microsecond=0) - QUARTER
         while moment <= last:
             if moment.astimezone(zone).minute == self.minute:
@@ -66,7 +76,7 @@ class Timing:
             moment += QUARTER
 
     def _by_day(self, first: datetime, last: datetime) -> Iterator[datetime]:
-        zone = ZoneInfo(self.zone)
+        zone = zone_of(self.zone)
         today = first.astimezone(zone).date() - timedelta(days=1)
         end = last.astimezone(zone).date() + timedelta(days=1)
         while today <= end:

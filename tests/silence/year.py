@@ -1,4 +1,4 @@
-"""A year of two hundred jobs through the real engine, on a clock that jumps from one event to the next."""
+"""A season of two hundred jobs through the real engine, on a clock that jumps from one event to the next."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Planted:
 
 @dataclass(slots=True)
 class Year:
-    """`start` to `end`; `misses` are planted evenly over it, `restarts`, `pauses`, `edits` and `removals` happen at
-    random."""
+    """From `start` to `end`. `misses` are planted evenly over it; `restarts`, `pauses`, `edits` and `removals` happen
+    at random."""
 
     store: SqlStore
     start: datetime
@@ -65,6 +65,9 @@ class Year:
     events: int = 0
     _plan: list[tuple[datetime, int, str, Any]] = field(default_factory=list)
     _ids: Any = field(default_factory=count)
+    _due: datetime | None = None
+    _moved: bool = True
+    _ended: bool = True
     _random: random.Random = field(init=False)
 
     def run(self) -> None:
@@ -82,26 +85,27 @@ class Year:
         ):
             for _ in range(number):
                 self._later(self.start + DAY + self._random.random() * (self.end - self.start - 2 * DAY), what)
+        self._loops()
         while (moment := self._next()) < self.end:
             self._turn_to(moment)
 
     # ------------------------------------------------------------ the world
 
     def _timing(self, number: int) -> Timing:
-        """Most jobs run daily, and half of them in the hours in which clocks are set."""
+        """Half of the jobs are due in the hours in which clocks are set."""
         chance = self._random
         zone, minute = ZONES[number % len(ZONES)], chance.choice((0, 10, 15, 30, 45))
         hour = chance.choice((0, 1, 2, 2, 3)) if chance.random() < 0.5 else chance.randrange(24)
         match number % 20:
             case 0 if number == 0:
                 return Timing(zone, minute, None)
-            case 1 if number % 40 == 1:
+            case 1 if number % 60 == 1:
                 return Timing(zone, minute, (hour % 6, hour % 6 + 6, hour % 6 + 12, hour % 6 + 18))
-            case 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9:
-                return Timing(zone, minute, (hour,), weekday=chance.randrange(7))
-            case 10 | 11:
+            case 2 | 3 | 4:
+                return Timing(zone, minute, (hour,))
+            case 18 | 19:
                 return Timing(zone, minute, (hour,), day=chance.choice((1, 15, 28, 31)))
-        return Timing(zone, minute, (hour,))
+        return Timing(zone, minute, (hour,), weekday=chance.randrange(7))
 
     def _text(self) -> str:
         jobs = {
@@ -127,10 +131,6 @@ class Year:
         moments = [self._plan[0][0] if self._plan else self.end, self.rig.vigil.next_due(), self._due]
         return max(self.clock.now(), min(moment for moment in moments if moment is not None))
 
-    @property
-    def _due(self) -> datetime | None:
-        return self.rig.planner.next_due()
-
     def _turn_to(self, moment: datetime) -> None:
         self.events += 1
         self.clock.turn(seconds=(moment - self.clock.now()).total_seconds())
@@ -138,6 +138,8 @@ class Year:
         while self._plan and self._plan[0][0] <= moment:
             _, _, what, about = heapq.heappop(self._plan)
             getattr(self, f"_{what}")(about)
+            self._moved = self._moved or what != "end"
+            self._ended = True
         self._loops()
 
     def _watched(self) -> None:
@@ -150,8 +152,12 @@ class Year:
 
     def _loops(self) -> None:
         now = self.clock.now()
-        self.rig.planner.tick(now)
-        self.rig.worker.tick(now)
+        if self._moved or self._due is None or self._due <= now:
+            self.rig.planner.tick(now)
+            self._due = self.rig.planner.next_due()
+        if self._ended:
+            self.rig.worker.tick(now)
+        self._moved = self._ended = False
         for launch in self.rig.executor.started:
             self._began(launch.run.id, launch.job.name, launch.run.scheduled_for or now, launch.attempt)
         self.rig.executor.started.clear()
@@ -220,7 +226,7 @@ class Year:
     def _edit(self, _: None) -> None:
         name = self._random.choice(sorted(self.timings))
         if self._well(name):
-            self._put(name, self._timing(self._random.randrange(12, 20)))
+            self._put(name, self._timing(self._random.choice((2, 3, 5, 6, 18))))
 
     def _remove(self, _: None) -> None:
         name = self._random.choice(sorted(self.timings))
@@ -229,7 +235,7 @@ class Year:
             self._later(self.clock.now() + self._random.choice((MINUTE, HOUR, 3 * DAY)), "come_back", name)
 
     def _come_back(self, name: str) -> None:
-        self._put(name, self._timing(self._random.randrange(12, 20)))
+        self._put(name, self._timing(self._random.choice((2, 3, 5, 6, 18))))
 
     def _put(self, name: str, timing: Timing | None) -> None:
         self.timings.pop(name, None)
