@@ -185,8 +185,10 @@ def _judge_overlap(
 ) -> tuple[PlannedRun | Skip, tuple[str, ...]]:
     """The entry of an occurrence that is due now, and the runs to cancel for it."""
     run = PlannedRun(instant, Cause.SCHEDULE)
-    if job.overlap is Overlap.SKIP and unfinished:
-        return _overlap_skip(job, instant, unfinished[0]), ()
+    if job.overlap is Overlap.SKIP:
+        # what somebody asked for after the instant, which is judged late, was not in its way
+        before = next((one for one in unfinished if one.created_at <= instant), None)
+        return (run if before is None else _overlap_skip(job, instant, before)), ()
     if job.overlap is Overlap.QUEUE and (in_line := _in_line(unfinished)):
         return _overlap_skip(job, instant, in_line[0]), ()
     if job.overlap is Overlap.REPLACE:

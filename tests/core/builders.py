@@ -45,9 +45,10 @@ def unfinished(
     cause: Cause = Cause.SCHEDULE,
     attempt: int | None = None,
     holder: str | None = None,
+    asked: str = "2026-01-01",
 ) -> Unfinished:
     tried = attempt if attempt is not None else int(status is Status.RUNNING)
-    return Unfinished("job", run, 1, status, cause, tried, at("2026-01-01"), holder)
+    return Unfinished("job", run, 1, status, cause, tried, at(asked), holder)
 
 
 def owed(since: datetime | None, runs: Iterable[Unfinished] = (), pauses: Iterable[Pause] = ()) -> Due:

@@ -179,6 +179,15 @@ def test_missed_instants_are_not_judged_by_overlap():
     assert found.cancel == ()
 
 
+def test_what_was_asked_for_after_the_instant_was_not_in_its_way():
+    after = unfinished("asked for", cause=Cause.API, asked="2026-03-01 10:05:01")
+    then = unfinished("asked for", cause=Cause.API, asked="2026-03-01 10:05")
+
+    assert words(judged(job(), DUE, NOW, [after])) == ["03-01 10:05:00 schedule"]
+    assert words(judged(job(), DUE, NOW, [then])) == ["03-01 10:05:00 1 overlap"]
+    assert judged(job(), DUE, NOW, [after, then]).entries[0].blocked_by == then.run
+
+
 # ------------------------------------------------------------------------------------------------ pauses, blackouts
 
 

@@ -86,6 +86,20 @@ def test_a_node_that_leaves_while_it_listens_skips_nothing(sqlite: SqlStore) -> 
     assert rig.state("a").next_due_at == at(8, 2)
 
 
+def test_what_was_asked_for_after_the_instant_was_not_in_its_way(store: SqlStore) -> None:
+    """The planner comes late, and somebody has started the job meanwhile."""
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.turn(minutes=1, seconds=2)
+    rig.desk.run_now("a", author="me")
+    rig.worker.tick(rig.store.now())
+    plan(rig)
+    assert rig.statuses("a") == ["RUNNING", "PENDING"]
+    rig.finish()
+    assert instants(rig.runs("a")) == [at(8, 1)]
+    rig.tick(minutes=1)
+    assert rig.skipped("a") == [("overlap", at(8, 2), at(8, 2), 1)]
+
+
 def test_one_that_is_tried_again_is_in_the_way(store: SqlStore) -> None:
     rig = Rig(store, jobs({"a": {**MINUTELY, "retries": ["5m"]}}))
     rig.tick(minutes=1)
