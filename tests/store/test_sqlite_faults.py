@@ -169,6 +169,17 @@ def test_a_writer_waits_for_the_others_of_this_process_but_not_for_ever(store: S
     assert "other transactions of this daemon" in str(errors[0])
 
 
+def test_a_connection_in_use_is_closed_when_it_comes_back(store: SqlStore) -> None:
+    """And not left to the garbage collector."""
+    with store.read() as tx:
+        tx.nodes.all()
+        connection = tx.nodes.session.connection.connection.driver_connection  # type: ignore[attr-defined]
+        store.close()
+        connection.execute("SELECT 1")
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
 def test_the_turnstile_lets_in_by_order_of_asking() -> None:
     turnstile = Turnstile()
     order: list[int] = []

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from scheduler.core.errors import StartError, Unavailable
 
@@ -53,4 +54,16 @@ class Database(Protocol):
         """Size in bytes, and the number of rows per table."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes the connections: those that are in use, as they come back."""
+        ...
+
+
+def close_all(engine: Engine) -> None:
+    """By itself `dispose` closes only what nobody uses; the rest would be left to the garbage collector."""
+    event.listen(engine.pool, "checkin", _close)
+    engine.dispose()
+
+
+def _close(_connection: object, entry: ConnectionPoolEntry) -> None:
+    entry.close()

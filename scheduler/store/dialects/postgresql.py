@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from scheduler.core.errors import DatabaseAway, StartError, Unavailable
 from scheduler.core.queries import COUNTED
-from scheduler.store.dialects.base import PATIENCE
+from scheduler.store.dialects.base import PATIENCE, close_all
 
 _MIGRATION_LOCK = 0x7363686564  # any number that all releases share
 
@@ -126,7 +126,7 @@ class PostgresDatabase:
         return size, {name: _rows(connection, name) for name in tables}
 
     def close(self) -> None:
-        self.engine.dispose()
+        close_all(self.engine)
 
 
 _FAULTS: Mapping[str, tuple[str, str]] = {

@@ -19,7 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
 from scheduler.core.errors import DatabaseAway, StartError, Unavailable
-from scheduler.store.dialects.base import PATIENCE
+from scheduler.store.dialects.base import PATIENCE, close_all
 
 _READERS = 8
 
@@ -190,7 +190,7 @@ class SqliteDatabase:
         return size, rows
 
     def close(self) -> None:
-        self.engine.dispose()
+        close_all(self.engine)
 
 
 _FAULTS: Mapping[str, tuple[str, str]] = {
