@@ -90,7 +90,8 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of an event that was handed in: the row's `seq`, whether it is `new`, and the runs that it made."""
+    """What became of an event that was handed in: the row's `seq`, whether it is `new`, and the runs that it made.
+    `startable`: one of these waits for nothing but a place."""
 
     seq: int
     source: str
@@ -98,6 +99,7 @@ class Stored:
     new: bool
     runs: tuple[tuple[str, str], ...] = ()
     """(job, run id)"""
+    startable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,14 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Promoted:
+    """How many runs compete again, and the last lock that the sweep has seen: "" if there is none behind it."""
+
+    runs: int
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class Leftover:
     """How many waiting runs a removed job leaves. Those with a payload become dead letters; occurrences, and others
     without a payload (started by hand, by a program, by another job), are canceled. `held_events` are events of paused

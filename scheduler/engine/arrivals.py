@@ -25,10 +25,11 @@ _Key = tuple[str, str]
 @dataclass(slots=True)
 class Arrived:
     """`stored` has one entry per event, in their order. `doubtful`: (source, event, job, why) of conditions that could
-    not be evaluated and counted as true."""
+    not be evaluated and counted as true. `startable`: the events of which a run waits for nothing but a place."""
 
     stored: list[Stored]
     doubtful: list[tuple[str, str, str, str]] = field(default_factory=list)
+    startable: set[_Key] = field(default_factory=set)
 
 
 def hold_newest(tx: Transaction, in_force: InForce) -> Loaded:
@@ -64,7 +65,8 @@ def arrive(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent], now: dat
         key = (event.source, event.id)
         # A second one of the same id in this group is a duplicate of the first.
         fresh = new.pop(key, None) is not None
-        arrived.stored.append(Stored(added[key][0], *key, fresh, tuple(made.get(key, ())) if fresh else ()))
+        runs = tuple(made.get(key, ())) if fresh else ()
+        arrived.stored.append(Stored(added[key][0], *key, fresh, runs, fresh and key in arrived.startable))
     return arrived
 
 
@@ -153,9 +155,11 @@ def _runs_of(
         of[run.id] = (event.source, event.id)
         if why:
             arrived.doubtful.append((event.source, event.id, job, why))
-    new = tx.runs.insert(runs)
+    new = tx.runs.place(runs)
     made: dict[_Key, list[tuple[str, str]]] = {}
     for run in runs:
         if run.id in new:
             made.setdefault(of[run.id], []).append((run.job, run.id))
+            if new[run.id] is None:
+                arrived.startable.add(of[run.id])
     return made

@@ -147,7 +147,7 @@ class EventInbox:
                 new=answer.new,
             )
             announce_runs(self._bus, answer)
-        if any(isinstance(answer, Stored) and answer.runs for answer in answers):
+        if any(isinstance(answer, Stored) and answer.startable for answer in answers):
             self._wake()
 
     def _announce(self, arrived: Arrived) -> None:

@@ -22,6 +22,7 @@ from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 from scheduler.engine.settler import Settler
 from scheduler.engine.subscribers import after_dead
+from scheduler.engine.sweep import Sweep
 
 log = structlog.get_logger("engine")
 
@@ -62,6 +63,7 @@ class Worker:
         self._aside = aside
         self._held = Held(slots)
         self._settler = Settler(store, in_force, self._held, attempts, bus, clock, node, follow)
+        self._sweep = Sweep(clock.monotonic)
         self._doubt = False
         self.accepting = True
         """False: nothing further is claimed (drain, or no trust)."""
@@ -140,12 +142,14 @@ class Worker:
         taken = 0
         while (claim := self.claim()) is not None:
             runs: list[Run] | None = None
+            part = self._sweep.begin()
             try:
                 with self._store.begin() as tx:
-                    if not taken:
-                        tx.runs.promote(now)
+                    promoted = None if taken else tx.runs.promote(now, part)
                     claimed = tx.runs.claim(claim, now)
                 runs = claimed
+                if promoted is not None and part is not None:
+                    self._sweep.looked(promoted.after)
             finally:
                 self.take(claim, runs)
             if not runs:

@@ -1,7 +1,8 @@
 """Runs that wait compete again.
 
-Settling and cancelling wake the next in line at once; the sweep looks at all that waits, so that a wake-up that was
-missed (two transactions that did not see each other) costs a second, not a run.
+Settling and cancelling wake the next in line at once, and so does whatever lets a run compete again. The sweep looks at
+all locks that are waited for, a part at a time, so that a wake-up that was missed (two transactions that did not see
+each other) costs a moment, not a run.
 """
 
 from __future__ import annotations
@@ -11,10 +12,24 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, case, func, literal, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    Text,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.sql.elements import KeyedColumnElement
 
 from scheduler.core.model import WaitsFor
+from scheduler.core.requests import Promoted
 from scheduler.store import tables as t
 from scheduler.store.pauses import held_back
 from scheduler.store.session import Session, chunks
@@ -22,7 +37,7 @@ from scheduler.store.session import Session, chunks
 SWEEP = 2_000
 """Runs of one kind that one sweep moves at most."""
 LOCKS = 1_000
-"""Locks that one statement looks at."""
+"""Locks that one statement looks at, and one sweep."""
 
 
 def _oldest(where: ColumnElement[bool]) -> ScalarSelect[int]:
@@ -55,14 +70,42 @@ def distinct(column: KeyedColumnElement[str], where: ColumnElement[bool]) -> Sel
     return select(each.c.value).where(each.c.value.is_not(None))
 
 
-def promote(session: Session, now: datetime) -> int:
-    """Lets runs whose time, lock or pause is over compete again, and gives runs whose queue is gone to `default`; the
-    number of runs that moved."""
-    moved = _rehome(session)
-    moved += _time_is_over(session, now)
-    moved += _pause_is_over(session, now)
-    waited_for = session.rows(distinct(t.runs.c.lock, t.WAITS_LOCK)).scalars().all()
-    return moved + next_in_line(session, waited_for)
+_AFTER = bindparam("after_lock", type_=Text())
+_TIME_COMES = exists().where(t.WAITS_TIME, t.runs.c.not_before <= bindparam("at", type_=t.runs.c.not_before.type))
+_WAITS = select(
+    _TIME_COMES.label("time"), exists().where(t.WAITS_PAUSE).label("pause"), exists().where(t.WAITS_LOCK).label("lock")
+)
+
+
+def promote(session: Session, now: datetime, after: str | None = "") -> Promoted:
+    """Lets runs whose time, lock or pause is over compete again, and gives runs whose queue is gone to `default`.
+    `after` None: no sweep over the locks, nor over the queues."""
+    waits = session.connection.execute(_WAITS, {"at": now}).one()
+    moved: list[int] = []
+    if waits.time:
+        moved += _time_is_over(session, now)
+    if waits.pause:
+        moved += _pause_is_over(session, now)
+    count = len(moved) + (0 if after is None else _rehome(session))
+    keys = set[str]()
+    for some in chunks(moved, LOCKS):
+        mine = select(t.runs.c.lock).where(session.among(t.runs.c.seq, some), t.runs.c.lock.is_not(None))
+        keys.update(session.rows(mine).scalars())
+    swept: list[str] = []
+    if after is not None and waits.lock:
+        swept += session.connection.execute(_locks_after(), {"after_lock": after}).scalars()
+    count += next_in_line(session, sorted(keys | set(swept)))
+    return Promoted(count, swept[-1] if len(swept) == LOCKS else "")
+
+
+@cache
+def _locks_after() -> Select[Any]:
+    """The next locks, in their order, that runs wait for."""
+    first = select(func.min(t.runs.c.lock).label("value")).where(t.WAITS_LOCK, t.runs.c.lock > _AFTER)
+    each = first.cte("locks_after", recursive=True)
+    following = select(func.min(t.runs.c.lock)).where(t.WAITS_LOCK, t.runs.c.lock > each.c.value)
+    each = each.union_all(select(following.scalar_subquery().correlate(each)).where(each.c.value.is_not(None)))
+    return select(each.c.value).where(each.c.value.is_not(None)).limit(LOCKS)
 
 
 def next_in_line(session: Session, keys: Collection[str]) -> int:
@@ -105,21 +148,21 @@ def _back_in_line() -> ColumnElement[Any]:
     return case((t.runs.c.lock.is_not(None), literal(WaitsFor.LOCK.value)), else_=null())
 
 
-def _time_is_over(session: Session, now: datetime) -> int:
+def _time_is_over(session: Session, now: datetime) -> Sequence[int]:
     due = _some(session, t.WAITS_TIME & (t.runs.c.not_before <= now), t.runs.c.not_before)
-    return _change(session, due, waits_for=_back_in_line())
+    _change(session, due, waits_for=_back_in_line())
+    return due
 
 
-def _pause_is_over(session: Session, now: datetime) -> int:
+def _pause_is_over(session: Session, now: datetime) -> Sequence[int]:
     jobs = session.rows(distinct(t.runs.c.job, t.WAITS_PAUSE)).scalars().all()
-    if not jobs:
-        return 0
-    free = sorted(set(jobs) - held_back(session, jobs, now))
+    free = sorted(set(jobs) - held_back(session, jobs, now)) if jobs else []
     if not free:
-        return 0
+        return []
     over = _some(session, t.WAITS_PAUSE & session.among(t.runs.c.job, free), t.runs.c.seq)
     waits_for = case((t.runs.c.not_before > now, literal(WaitsFor.TIME.value)), else_=_back_in_line())
-    return _change(session, over, waits_for=waits_for)
+    _change(session, over, waits_for=waits_for)
+    return over
 
 
 def _rehome(session: Session) -> int:

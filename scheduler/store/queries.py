@@ -24,8 +24,8 @@ from scheduler.core.queries import (
     RunFilter,
     Waiting,
 )
-from scheduler.core.scan import Hole, ScanReport
-from scheduler.core.scan_queries import Aside, ScanView
+from scheduler.core.scan import Aside, Hole, ScanReport
+from scheduler.core.scan_queries import ScanView
 from scheduler.core.state import Flip
 from scheduler.store import event_views, history, notification_views, rejects, scan_views
 from scheduler.store import tables as t

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, NewRun, Output, Run, Skip, Status, WaitsFor
-from scheduler.core.requests import Claim, Leftover, Report, Settled, Settlement, Unfinished
+from scheduler.core.requests import Claim, Leftover, Promoted, Report, Settled, Settlement, Unfinished
 from scheduler.store import cancel, elsewhere, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
@@ -50,8 +50,8 @@ class SqlRuns:
         """Whether there is any PENDING run at all."""
         return self.session.rows(select(t.runs.c.seq).where(t.IS_PENDING).limit(1)).first() is not None
 
-    def promote(self, now: datetime) -> int:
-        return wake(self.session, now)
+    def promote(self, now: datetime, after: str | None = "") -> Promoted:
+        return wake(self.session, now, after)
 
     def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
         return close(self.session, settlements, now, orphans=orphans)

@@ -98,7 +98,7 @@ def claim(store: SqlStore, now: datetime = T0, name: str = "n1", limit: int = 64
 
 def promote(store: SqlStore, now: datetime = T0) -> int:
     with store.begin() as tx:
-        return tx.runs.promote(now)
+        return tx.runs.promote(now).runs
 
 
 def settlement(run: Run, status: Status = Status.COMPLETED, **changes: Any) -> Settlement:

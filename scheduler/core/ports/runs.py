@@ -8,7 +8,7 @@ from typing import Protocol
 
 from scheduler.core.job import Job
 from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
-from scheduler.core.requests import Claim, Leftover, Report, Settled, Settlement, Unfinished
+from scheduler.core.requests import Claim, Leftover, Promoted, Report, Settled, Settlement, Unfinished
 
 
 class Runs(Protocol):
@@ -39,8 +39,9 @@ class Runs(Protocol):
         """Whether there is any PENDING run at all."""
         ...
 
-    def promote(self, now: datetime) -> int:
-        """Lets runs whose time, lock or pause is over compete again; the number."""
+    def promote(self, now: datetime, after: str | None = "") -> Promoted:
+        """Lets runs whose time, lock or pause is over compete again. Of the locks that runs wait for it looks at those
+        of the runs that moved, and at a thousand further ones in their order, from `after` on (None: at none)."""
         ...
 
     def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
