@@ -14,6 +14,7 @@ from scheduler.cli.text import command_line, counted, plain
 from scheduler.cli.times import column, took
 from scheduler.cli.words import cause_of, dead_letter, failure, fate_of, run_took
 from scheduler.core.errors import NotFound
+from scheduler.core.model import ELSEWHERE
 
 Shown = dict[str, Any]
 
@@ -130,6 +131,6 @@ def _next(run: Shown) -> str:
         return command_line("dead-letters", "retry", letter)
     if run["status"] in ("RUNNING", "PENDING"):
         return command_line("logs", "-f", short)
-    if run["status"] == "FAILED" and not run["retried_by"]:
+    if run["status"] == "FAILED" and not run["retried_by"] and run["node"] != ELSEWHERE:
         return command_line("retry", short)
     return command_line("logs", short) if run["attempt"] else command_line("runs", run["job"])

@@ -15,6 +15,7 @@ SHOWN = frozenset({
     "about", "ahead", "at", "attempt", "attempts", "beat_at", "blocked_by", "burst", "cause", "checks",
     "clock_offset_s", "concurrency", "consecutive_failures", "count", "created_at", "cursor", "dead_letters",
     "deadline_at", "discarded_at", "duration_exact", "duration_s", "elapsed_s", "enabled", "entries", "exit_code",
+    "external",
     "failures", "fence", "finished_at", "first", "from", "from_exact", "generation", "habits", "has_payload",
     "held", "holder_dead", "holder_job", "holder_run", "host", "id", "job", "jobs", "kind", "last",
     "last_failure_at", "last_skip", "last_success_at", "lease_s", "leaving_from", "local", "lock", "log_url",

@@ -11,7 +11,7 @@ from typing import Any
 
 from scheduler.core.excuses import excuses
 from scheduler.core.explain import note
-from scheduler.core.job import Job
+from scheduler.core.job import EXTERNAL, Job
 from scheduler.core.model import Pause
 from scheduler.core.queries import JobView
 from scheduler.web.present import Shown, pause_json, run_json, skip_json, when
@@ -70,6 +70,7 @@ def job_json(view: JobView, now: datetime, paused_source: str | None) -> Shown:
         "enabled": state.enabled,
         "schedule": schedule_of(view),
         "timezone": definition.get("timezone"),
+        "external": bool(definition.get(EXTERNAL)),
         "next_run_at": when(state.next_due_at),
         "deadline_at": when(state.deadline_at),
         "since": when(state.since),
@@ -90,6 +91,13 @@ def job_json(view: JobView, now: datetime, paused_source: str | None) -> Shown:
         "severity": definition.get("severity", ""),
         "tags": list(definition.get("tags") or ()),
     }
+
+
+def expected_json(job: Job | None, view: JobView, now: datetime) -> Shown:
+    """Of an external job, when it is expected next, in the place of when it runs; of all others nothing."""
+    if job is None or not job.external or job.schedule is None or not view.state.enabled:
+        return {}
+    return {"next_run_at": when(job.schedule.after(now))}
 
 
 @dataclass(frozen=True, slots=True)

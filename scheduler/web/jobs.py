@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from difflib import get_close_matches
 
 from starlette.requests import Request
@@ -17,7 +18,7 @@ from scheduler.web.attention import problem_of_job
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.habits import MOST, habits_json
 from scheduler.web.inputs import plain_name
-from scheduler.web.job_json import STATES, Planned, coming, job_json
+from scheduler.web.job_json import STATES, Planned, coming, expected_json, job_json
 from scheduler.web.operation import Operation
 from scheduler.web.parameters import Instant, Number, Text, Words
 from scheduler.web.present import Shown, page_json, run_json, skip_json
@@ -40,7 +41,7 @@ def list_jobs(request: Request) -> Answer:
     backend, now = backend_of(request), backend_of(request).now()
     states, teams, tags = (set(one.read(request)) for one in (STATE, TEAM, TAG))
     with backend.readable.queries() as queries:
-        shown = [job_json(view, now, _paused_source(backend, view)) for view in queries.jobs(now, q=Q.read(request))]
+        shown = [_job(backend, view, now) for view in queries.jobs(now, q=Q.read(request))]
     if states:
         shown = [job for job in shown if job["state"] in states or _is(job, states)]
     if teams:
@@ -65,7 +66,7 @@ def get_job(request: Request) -> Answer:
         problem = problem_of_job(view, queries, now)
     job = backend.job(name)
     completed = [entry.run for entry in finished.entries if entry.run is not None]
-    shown = job_json(view, now, _paused_source(backend, view)) | {
+    shown = _job(backend, view, now) | {
         "definition": with_keys_of_the_file(view.definition),
         "schedule_in_words": None if job is None or job.schedule is None else explain(job.schedule),
         "next": [] if job is None else coming([Planned(job, pauses_of(view))], now, following),
@@ -110,6 +111,11 @@ def find_job(queries: Queries, backend: Backend, name: str) -> JobView:
 
 def pauses_of(view: JobView) -> list[Pause]:
     return [pause for pause in (view.pause, view.upcoming) if pause is not None]
+
+
+def _job(backend: Backend, view: JobView, now: datetime) -> Shown:
+    job = backend.job(view.state.name)
+    return job_json(view, now, _paused_source(backend, view)) | expected_json(job, view, now)
 
 
 def _is(job: Shown, states: set[str]) -> bool:

@@ -155,6 +155,7 @@ COMPONENTS: dict[str, Schema] = {
         enabled=FLAG,
         schedule=many(TEXT),
         timezone=TEXT,
+        external=FLAG,
         next_run_at=INSTANT,
         deadline_at=INSTANT,
         since=INSTANT,

@@ -105,3 +105,15 @@ def test_nobody_there(served: Served, away: Callable[..., int], capsys: Capture)
     assert "cannot be reached" in capsys.readouterr().err
     served.rig.store.away = True
     assert away("ping", "backup") == 3
+
+
+def test_nothing_is_offered_that_would_be_refused(served: Served, capsys: Capture) -> None:
+    assert served.schedctl("ping", "backup", "--exit-code", "3", "--body", "no space left") == 0
+    for words in (["describe", "backup"], ["logs", "backup"], ["runs", "backup"], ["list"], ["status"]):
+        served.schedctl(*words)
+        shown = "".join(capsys.readouterr())
+        assert not any(word in shown for word in ("run-now", "retry", "cancel")), shown
+    served.schedctl("runs", served.rig.runs()[0].id)
+    assert "retry" not in "".join(capsys.readouterr())
+    served.schedctl("describe", "backup")
+    assert "Expected      Tue 02:00 UTC" in " ".join(capsys.readouterr())

@@ -317,3 +317,11 @@ def test_the_run_is_shown_like_any_other(store: SqlStore) -> None:
         assert client.post("/v1/jobs/backup/runs", json={}).status_code == 409
         client.post("/ping/-/backup/3", content=b"ended\n")
         assert client.get(f"/v1/runs/{run}").json()["error"] == "exit code 3"
+
+
+def test_a_job_says_that_it_runs_elsewhere_and_when_it_is_expected(store: SqlStore) -> None:
+    faces = Faces(store, TEXT)
+    with client_of(faces.apps()[1], host="ana") as client:
+        shown = {one["name"]: one for one in client.get("/v1/jobs").json()["jobs"]}
+        assert (shown["backup"]["external"], shown["backup"]["next_run_at"]) == (True, "2026-03-03T02:00:00Z")
+        assert (shown["ours"]["external"], shown["ours"]["next_run_at"]) == (False, "2026-03-03T02:00:00Z")

@@ -22,7 +22,7 @@ from scheduler.core.errors import NotFound
 
 Shown = dict[str, Any]
 
-ACTIONS = ("command", "http", "call", "compensate")
+ACTIONS = ("command", "http", "call", "compensate", "external")
 
 
 @verb("schedctl describe weekly-report", "schedctl describe weekly-report -o yaml", "schedctl describe 3f2a91c0")
@@ -64,7 +64,8 @@ def _head(surface: Surface, job: Shown) -> None:
         line(surface, "", job["schedule_in_words"] or "")
     if job["definition"].get("on_event"):
         line(surface, "Events", _events(job["definition"]["on_event"]))
-    line(surface, "Next run", surface.when(job["next_run_at"], zone) if job["enabled"] else "- (disabled)")
+    what = "Expected" if job["external"] else "Next run"
+    line(surface, what, surface.when(job["next_run_at"], zone) if job["enabled"] else "- (disabled)")
     line(
         surface, "Deadline", surface.when(job["deadline_at"]) if job["deadline_at"] else "none: nothing is expected now"
     )
@@ -73,7 +74,7 @@ def _head(surface: Surface, job: Shown) -> None:
         times = f", {job['consecutive_failures']} in a row" if job["consecutive_failures"] else ""
         line(surface, "Last failure", surface.when(job["last_failure_at"]) + times)
     if job["problem"] is not None and job["problem"]["run_id"] is not None:
-        _to_blame(surface, job["problem"])
+        _to_blame(surface, job, job["problem"])
     for run in job["running"]:
         text = f"{run['short_id']} since {surface.when(run['started_at'])}, {result_of(run, now)}"
         line(surface, "Running", text + (f": {run['message']}" if run["message"] else ""))
@@ -90,7 +91,7 @@ def _head(surface: Surface, job: Shown) -> None:
             line(surface, "Pause", begins + pause_of(pause, surface.zone, now))
 
 
-def _to_blame(surface: Surface, problem: Shown) -> None:
+def _to_blame(surface: Surface, job: Shown, problem: Shown) -> None:
     """The run that failed, as `status` tells it, and what to type about that."""
     run = problem["run_id"][-8:]
     if problem["kind"] == "late":
@@ -99,7 +100,8 @@ def _to_blame(surface: Surface, problem: Shown) -> None:
     if problem["last_line"]:
         line(surface, "", f"last line: {plain(problem['last_line'])}")
     line(surface, "", f"→ {command_line('logs', run)}")
-    line(surface, "", f"→ {command_line('retry', run)}")
+    if not job["external"]:
+        line(surface, "", f"→ {command_line('retry', run)}")
 
 
 def _state(surface: Surface, job: Shown) -> str:
@@ -180,4 +182,6 @@ def _next(job: Shown) -> str:
         return command_line("runs", name)
     if job["pause"] is not None:
         return command_line("resume", name)
+    if job["external"]:
+        return command_line("runs", name)
     return command_line("run-now", name, "--wait")

@@ -12,6 +12,7 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line
 from scheduler.cli.verb import exact_option, verb
 from scheduler.cli.words import cause_of, fate_of, run_took
+from scheduler.core.model import ELSEWHERE
 
 
 @verb("schedctl logs weekly-report", "schedctl logs 3f2a91c0 --attempt 1", "schedctl logs -f weekly-report")
@@ -59,7 +60,7 @@ def logs(surface: Surface, run: str, follow: bool, attempt: int | None, tail: in
     surface.say(f"{seen['status']}, {fate_of(seen, surface.now())}" + (f" after {took}" if took != "-" else ""))
     if seen["status"] in ("RUNNING", "PENDING"):
         surface.then(command_line("logs", "-f", seen["short_id"]))
-    elif seen["status"] == "FAILED":
+    elif seen["status"] == "FAILED" and seen["node"] != ELSEWHERE:
         surface.then(command_line("retry", seen["short_id"]))
     else:
         surface.then(command_line("runs", seen["short_id"]))
