@@ -56,7 +56,7 @@ class Rings:
         self._ill = around.ill
         self._clock = clock
         self._targets = Targets()
-        self._canary = Canary(store, clock, around.full, around.leaving)
+        self._canary = Canary(store, store, clock, around.full, around.leaving)
         self._pinger = Pinger(
             store,
             store,

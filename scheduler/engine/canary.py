@@ -10,6 +10,7 @@ from scheduler.core.canary import CANARY, EVERY, GRACE, KIND, CanaryFacts
 from scheduler.core.durations import format_duration
 from scheduler.core.execution import Clock, Launch
 from scheduler.core.outcome import Outcome, Succeeded
+from scheduler.core.ports import Store
 from scheduler.core.queries import JobView, Readable
 from scheduler.core.remark import Remark
 
@@ -49,7 +50,15 @@ class Canary:
     A node whose slots were all taken a moment ago says nothing of the canary's silence: it may wait for a slot like
     everybody else, and what waits for long is told by the queues. Neither does one that is leaving."""
 
-    def __init__(self, readable: Readable, clock: Clock, full: Callable[[], bool], leaving: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        readable: Readable,
+        clock: Clock,
+        full: Callable[[], bool],
+        leaving: Callable[[], bool],
+    ) -> None:
+        self._store = store
         self._readable = readable
         self._clock = clock
         self._full = full
@@ -60,7 +69,7 @@ class Canary:
         self._paused = False
         self._success: datetime | None = None
         self._took: float | None = None
-        self._why = ""
+        self._why = "jobs may not run either"
 
     def tick(self, now: datetime) -> int:
         """Looks every few seconds; 1 if there is a new success."""
@@ -72,13 +81,13 @@ class Canary:
         if self._looked_at is not None and monotonic - self._looked_at < LOOK:
             return 0
         self._looked_at = monotonic
-        with self._readable.queries() as queries:
-            view = next(iter(queries.jobs(now, [CANARY])), None)
-        state = None if view is None or view.state.removed_at is not None else view.state
-        self._paused = view is not None and view.pause is not None
-        self._why = _where(view if state is not None else None, now)
+        with self._store.read() as tx:
+            state = tx.jobs.states([CANARY]).get(CANARY)
+            self._paused = any(pause.start <= now for pause in tx.jobs.pauses([CANARY], now))
         success = None if state is None else state.last_success_at
         if state is None or success is None or success == self._success:
+            if self.facts(now).late:
+                self._why = self._find_out(now)
             return 0
         first, self._success = self._success is None, success
         instant = state.settled_until
@@ -87,6 +96,10 @@ class Canary:
             return 0  # Of the daemon before this one: what is expected is expected from our start on.
         self._from = monotonic
         return 1
+
+    def _find_out(self, now: datetime) -> str:
+        with self._readable.queries() as queries:
+            return _where(next(iter(queries.jobs(now, [CANARY])), None), now)
 
     def facts(self, now: datetime) -> CanaryFacts:
         """What is known of it."""
@@ -109,7 +122,7 @@ class Canary:
 
 def _where(view: JobView | None, now: datetime) -> str:
     """At which step it hangs."""
-    if view is None:
+    if view is None or view.state.removed_at is not None:
         return "it is not in the ledger; restart the daemon"
     if view.state.alarm is not None or not view.state.enabled:
         return f"it was disabled: {view.state.alarm or 'by hand'}; schedctl reload enables it"

@@ -47,7 +47,7 @@ class Aviary(Rig):
         self.bird = CanaryExecutor(lambda run, attempt: None)
         self.worker._executors = {"command": self.executor, CanaryExecutor.kind: self.bird}
         self.canary = Canary(
-            self.store, self.clock, lambda: len(self.worker.live()) >= self.slots, lambda: self.drain.begun
+            self.store, self.store, self.clock, lambda: len(self.worker.live()) >= self.slots, lambda: self.drain.begun
         )
         self.start()
         if clock is None:
