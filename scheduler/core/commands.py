@@ -29,7 +29,8 @@ class IfBusy(StrEnum):
 class RunRequest:
     """Somebody wants a run, now, whatever the schedule says. `cause` MANUAL: a person, whom pauses and `enabled` do not
     hold up; API: a program, which waits while the job is paused.
-    `key` is an Idempotency-Key; with `fingerprint` and without a key the job and the payload are the key."""
+    `key` is an Idempotency-Key; with `fingerprint` and without a key the job and the payload are the key. `trace` is
+    the trace context that the run goes on, as core.trace keeps it."""
 
     job: str
     author: str
@@ -40,6 +41,7 @@ class RunRequest:
     if_busy: IfBusy = IfBusy.REFUSE
     key: str | None = None
     fingerprint: bool = False
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,8 @@ class NewRun:
     """A run to insert. `key` is unique per job; a second insert of it changes nothing. `has_payload` tells a payload
     of null from none: runs with a payload have retries of their own and become dead letters when they fail. `event`:
     the `seq` of the event that it is about. `rank`: of the unfinished runs with this lock that have one, the one with
-    the smallest (rank, key) is next, also while it waits for its next attempt; None: the oldest that waits."""
+    the smallest (rank, key) is next, also while it waits for its next attempt; None: the oldest that waits. `trace`:
+    the trace context of the request that asked for it, as core.trace keeps it."""
 
     id: str
     job: str
@@ -178,6 +179,7 @@ class NewRun:
     author: str = ""
     event: int | None = None
     rank: int | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,7 @@ class Run:
     took: float | None = None
     event: int | None = None
     rank: int | None = None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

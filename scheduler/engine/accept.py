@@ -111,6 +111,7 @@ class _Group:
             has_payload=request.has_payload,
             note=request.reason,
             author=request.author,
+            trace=request.trace,
         )
         self.made[number] = new
         self.unwritten.append(number)

@@ -155,6 +155,7 @@ def row_of(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any
         "fence": 0,
         "event": run.event,
         "rank": run.rank,
+        "trace": run.trace,
     }
 
 

@@ -13,6 +13,7 @@ from scheduler.core.commands import Accepted, IfBusy, RunRequest
 from scheduler.core.errors import InvalidInput, NotFound, SchedulerError, Unavailable
 from scheduler.core.model import Cause, Status, WaitsFor
 from scheduler.core.queries import Queries
+from scheduler.core.trace import given
 from scheduler.web.answers import Answer, Malformed, problem_of
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.fields import Anything, Body, Flag, Items, Text
@@ -52,7 +53,7 @@ START = Body(
 
 async def start_runs(request: Request) -> Answer:
     """Starts a run now: 202 for a new one, 200 if this `Idempotency-Key` has already made it. It is on disk before the
-    answer.
+    answer. A `traceparent` header is handed on: the run belongs to that trace.
 
     With `runs`, up to a thousand at once: 202 if any is new, with one answer for each, in their order."""
     backend = backend_of(request)
@@ -66,7 +67,8 @@ async def start_runs(request: Request) -> Answer:
         for one in wanted:
             _check_size(one["payload"])
     author = author_of(request)
-    answers = await porter_of(request).ask([_asked(name, author, one) for one in wanted])
+    trace = given(request.headers.get("traceparent"))
+    answers = await porter_of(request).ask([_asked(name, author, one, trace) for one in wanted])
     if many is None:
         return await _one(backend, answers[0])
     _raise_shared(answers)
@@ -93,7 +95,7 @@ def _check_size(payload: Any) -> None:
         )
 
 
-def _asked(job: str, author: str, one: dict[str, Any]) -> RunRequest:
+def _asked(job: str, author: str, one: dict[str, Any], trace: str | None) -> RunRequest:
     payload = one["payload"]
     return RunRequest(
         job,
@@ -105,6 +107,7 @@ def _asked(job: str, author: str, one: dict[str, Any]) -> RunRequest:
         IfBusy(one["if_busy"] or "refuse"),
         one["key"] or None,
         one["fingerprint"],
+        trace,
     )
 
 

@@ -13,8 +13,9 @@ from scheduler.core.model import Cause, JobState
 from scheduler.core.outcome import Failed, Snoozed
 from scheduler.core.schedule import Schedule
 from scheduler.core.secret import Secret
+from scheduler.core.trace import traceparent
 from scheduler.executors.attempts import environment
-from scheduler.executors.attempts.environment import idempotency_key, traceparent
+from scheduler.executors.attempts.environment import idempotency_key
 from tests.executors.harness import Bench, make_run, secret
 
 DUE = datetime(2026, 3, 9, 0, 0, tzinfo=UTC)

@@ -122,3 +122,14 @@ def test_everybody_gets_his_own_answer(acting: Client, faces: Faces) -> None:
     assert len(set(made)) == 200
     assert [faces.rig.run(run).payload for run in made] == list(range(200))
     assert faces.rig.store.writes < 200
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_run_goes_on_the_trace_of_its_request(acting: Client, faces: Faces, many: bool) -> None:
+    header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    one = {"payload": 1}
+    body = {"runs": [one, one]} if many else one
+    assert acting.post(RUNS, json=body, headers={"traceparent": header}).status_code == 202
+    assert {run.trace for run in faces.rig.runs("ticket")} == {header}
+    acting.post(RUNS, json=one, headers={"traceparent": "nonsense"})
+    assert faces.rig.runs("ticket")[-1].trace is None

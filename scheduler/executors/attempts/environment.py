@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pwd
@@ -16,6 +15,7 @@ from scheduler.core.children import BASE_PATH
 from scheduler.core.job import Job
 from scheduler.core.model import Cause, Run
 from scheduler.core.stamp import to_text
+from scheduler.core.trace import traceparent
 from scheduler.core.zone import UTC_NAMES, zone_of
 from scheduler.executors.attempts.workspace import Workspace
 
@@ -56,7 +56,7 @@ def build_environment(
         "SCHED_CHECKPOINT_FILE": str(workspace.checkpoint),
         "SCHED_LAST_SUCCESS": _local(last_success, zone),
         "SCHED_DEADLINE": _local(deadline, zone),
-        "TRACEPARENT": traceparent(run.id, run.attempt),
+        "TRACEPARENT": traceparent(run.id, run.attempt, run.trace),
     }
     return environment
 
@@ -88,13 +88,6 @@ def idempotency_key(run: Run) -> str:
     if run.scheduled_for is not None and run.cause in _OCCURRENCES:
         return f"{run.job}@{to_text(run.scheduled_for)}"
     return run.id
-
-
-def traceparent(run_id: str, attempt: int) -> str:
-    """W3C trace context: one trace per run, one span per attempt."""
-    span = hashlib.sha256(f"{run_id}/{attempt}".encode()).hexdigest()[:16]
-    trace = run_id.replace("-", "")
-    return f"00-{trace}-{span}-01"
 
 
 def _local(instant: datetime | None, zone: tzinfo) -> str:

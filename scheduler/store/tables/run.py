@@ -55,6 +55,8 @@ runs = Table(
     # the `seq` of the event that it is about; no foreign key: the run may outlive it
     Column("event", Big),
     Column("rank", Big),
+    # the traceparent of the request that asked for it
+    Column("trace", Text),
     UniqueConstraint("id"),
     # the identity of an occurrence, an event, a request: a second insert changes nothing
     UniqueConstraint("job", "key"),
