@@ -120,7 +120,7 @@ class Life:
         app.bus.publish("node.started", node=node, version=VERSION)
         app.doors.offer_link(app.gate)
         self._tidy()
-        app.bus.subscribe(lambda notice: self._tidy() if notice.name == "config.loaded" else None)
+        app.bus.subscribe(lambda notice: self._loaded() if notice.name == "config.loaded" else None)
 
     def _stop(self, app: App) -> None:
         app.doors.close()
@@ -152,8 +152,14 @@ class Life:
         self._app.service.round()
         return self._app.drain.over()
 
+    def _loaded(self) -> None:
+        """By whoever has just put a configuration in force. Until then nobody here planned the jobs that it changed,
+        and what it planned itself waits to be claimed."""
+        self._app.daemon.poke("planner")
+        self._app.daemon.poke("worker")
+        self._tidy()
+
     def _tidy(self) -> None:
-        """By whoever has just put a configuration in force."""
         self._app.file.let_go()
         loaded = self._app.in_force.current
         compact = replace(loaded.configuration, jobs=compacted(loaded.configuration.jobs))

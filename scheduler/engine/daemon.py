@@ -79,18 +79,16 @@ class Daemon:
         )
 
     def start(self) -> None:
-        for name, loop in self._loops.items():
-            work = partial(self._run_and_look_ahead, name) if name in self._ahead else loop.run
+        for name in self._loops:
             steadily = Steadily(timedelta(seconds=INTERVAL))
-            self._scheduler.add_job(work, steadily, id=name, next_run_time=datetime.now(UTC))
+            self._scheduler.add_job(self._work(name), steadily, id=name, next_run_time=datetime.now(UTC))
         self._scheduler.start()
 
     def poke(self, name: str) -> None:
         """A tick of that loop, soon; requests that come before it begins are one."""
-        loop = self._loops[name]
-        if loop.request() and self._scheduler.running:
+        if self._loops[name].request() and self._scheduler.running:
             with suppress(RuntimeError):  # It is being shut down.
-                self._threads.submit(loop.run)
+                self._threads.submit(self._work(name))
 
     def post(self, work: Callable[[], None]) -> None:
         """Has the main thread do it; from any thread or signal handler."""
@@ -124,6 +122,9 @@ class Daemon:
         for loop in self._loops.values():
             loop.close()
 
+    def _work(self, name: str) -> Callable[[], None]:
+        return partial(self._run_and_look_ahead, name) if name in self._ahead else self._loops[name].run
+
     def _run_and_look_ahead(self, name: str) -> None:
         self._loops[name].run()
         try:
@@ -134,8 +135,7 @@ class Daemon:
             return
         ahead = due - self._clock.now()
         if timedelta(0) < ahead < timedelta(seconds=2 * INTERVAL):
-            again = partial(self._run_and_look_ahead, name)
-            self._scheduler.add_job(again, "date", run_date=due, id=f"{name}-next", replace_existing=True)
+            self._scheduler.add_job(self._work(name), "date", run_date=due, id=f"{name}-next", replace_existing=True)
 
     def _catch_up_with_clock(self) -> None:
         for job in self._scheduler.get_jobs():

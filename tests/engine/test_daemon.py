@@ -82,6 +82,21 @@ def test_the_planner_turns_at_the_next_instant(hosts: list[Host]) -> None:
     assert min(abs(one - begun - 1.5) for one in planner.times) < 0.4
 
 
+def test_a_poked_planner_looks_ahead(hosts: list[Host]) -> None:
+    """A reload may have brought a job that is due before the next regular turn."""
+    due: list[datetime] = []
+    host = Host(SystemClock(), lambda: due[0] if due else None)
+    hosts.append(host)
+    planner = host.ticks["planner"]
+    assert planner.reaches(1)
+    for job in host.daemon._scheduler.get_jobs():
+        job.modify(next_run_time=datetime.now(UTC) + timedelta(hours=1))
+    seen = len(planner.times)
+    due.append(datetime.now(UTC) + timedelta(seconds=1.5))
+    host.daemon.poke("planner")
+    assert planner.reaches(seen + 2)
+
+
 def test_the_main_thread_does_what_is_posted(hosts: list[Host]) -> None:
     host = Host(SystemClock(), lambda: None)
     hosts.append(host)
