@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pydantic import ValidationError
+
 from scheduler.config.bundle import Bundle
+from scheduler.config.models.on_event import OnEventModel, expand
 from scheduler.config.suggest import suggestion
+from scheduler.core.model import Json
 from scheduler.core.source import OnEvent, Order, Source
 from scheduler.core.type_globs import type_matches
 
@@ -26,6 +30,14 @@ def check_subscriptions(bundle: Bundle, events: Mapping[str, OnEvent], sources: 
             reason = f"the source `{source.name}` does not say of which type its events are: none would match"
             hint = f"write event: {{type: …}} in sources.{source.name}, or use `where`"
             bundle.complain(("jobs", job, "on_event", "types"), reason, hint, job=job)
+
+
+def subscription_of(definition: Json) -> OnEvent | None:
+    """What a job's stored definition says of the events that start it; None where this release cannot read that."""
+    try:
+        return OnEventModel.model_validate(expand(definition)).noun()
+    except ValidationError:
+        return None
 
 
 def known_source(bundle: Bundle, job: str, path: tuple[str, ...], name: str) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
+from scheduler.config.subscriptions import subscription_of
 from scheduler.core.event import Event
-from scheduler.core.job import Configuration, Job
+from scheduler.core.job import Action, Configuration, Job
 from scheduler.core.model import NewRun
 from scheduler.core.ports import Transaction
 from scheduler.engine.subscribers import Subscriber, by_source, concerns, event_run, may_concern, told
@@ -26,7 +27,7 @@ _Leavers = dict[str, list[tuple[Subscriber, Subscriber | None]]]
 
 def count_left(tx: Transaction, old: Configuration | None, new: Configuration, now: datetime) -> dict[str, int]:
     """Per job, how many held events would make it no run any more: because it, its source or what it asked for is gone.
-    `old` None: nobody can tell."""
+    `old` None: this release cannot read it, and asks the jobs' rows."""
     counts: Counter[str] = Counter()
     for _, ends, _ in _left(tx, old, new, now):
         counts.update(run.job for run in ends)
@@ -51,13 +52,12 @@ def _left(
 ) -> Iterator[tuple[list[Event], list[NewRun], list[NewRun]]]:
     """Held events, the oldest first, some at once, with their runs of those who would get them no more, and of those
     who are only disabled. An event that has made its run makes none here."""
-    if old is None:
-        return
-    leavers = _leavers(old, new)
-    sources = sorted({*leavers, *(set(old.sources) - set(new.sources))})
+    before = _as_written(tx) if old is None else list(old.jobs.values())
+    leavers = _leavers(before, new)
+    sources = sorted({*leavers, *(set(tx.events.sources()) - set(new.sources))})
     if not sources:
         return
-    states = tx.jobs.states({before.job.name for each in leavers.values() for before, _ in each})
+    states = tx.jobs.states({one.job.name for each in leavers.values() for one, _ in each})
     last = 0
     while events := tx.events.held(sources, TOGETHER, after=last):
         last = events[-1].seq
@@ -75,9 +75,21 @@ def _left(
         )
 
 
-def _leavers(old: Configuration, new: Configuration) -> _Leavers:
+def _as_written(tx: Transaction) -> list[Job]:
+    """Stand-ins for jobs whose configuration cannot be read: what events start them is in their rows."""
+    found: list[Job] = []
+    for name, definition in tx.jobs.subscribers().items():
+        on_event = subscription_of(definition["on_event"])
+        if on_event is None:
+            log.warning("held_events_without_word", job_name=name, why="what events it gets cannot be read")
+        else:
+            found.append(Job(name, "{}", "", Action("", {}), on_event=on_event))
+    return found
+
+
+def _leavers(old: Iterable[Job], new: Configuration) -> _Leavers:
     found: _Leavers = {}
-    for source, subscribers in by_source(old.jobs.values()).items():
+    for source, subscribers in by_source(old).items():
         for one in subscribers:
             after = new.jobs.get(one.job.name)
             if after is None or not after.enabled or after.on_event != one.job.on_event:

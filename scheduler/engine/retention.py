@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from scheduler.core.canary import CANARY
 from scheduler.core.execution import Bus
 from scheduler.core.ports import Store, Transaction
-from scheduler.core.source import Source
 from scheduler.engine.in_force import InForce
 
 EVERY = timedelta(minutes=1)
@@ -19,6 +19,8 @@ ROWS = 500
 KEEP = timedelta(days=90)
 KEEP_OUTPUT = timedelta(days=30)
 """For jobs that are no longer in the file."""
+KEEP_EVENTS = timedelta(days=45)
+"""For sources that are no longer in the file, if nobody knows how long they were kept."""
 KEEP_NODES = timedelta(days=7)
 KEEP_FLIPS = timedelta(days=400)
 
@@ -30,6 +32,7 @@ class Retention:
         self._bus = bus
         self._after = ""
         self._last: datetime | None = None
+        self._noted: dict[str, timedelta] = {}
 
     def tick(self, now: datetime) -> int:
         """One pass a minute, unless this node stands aside; the number of rows removed."""
@@ -44,7 +47,7 @@ class Retention:
         pruned = {name: self._prune(name, now) for name in waiting}
         # The canary's are of no interest: one a minute, for ever.
         removed = sum(count for name, count in pruned.items() if name != CANARY)
-        removed += sum(self._forget(source, now) for source in self._in_force.current.configuration.sources.values())
+        removed += self._forget(now)
         self._after = waiting[-1] if len(waiting) == JOBS else ""
         with self._store.begin() as tx:
             removed += tx.nodes.prune(now - KEEP_NODES)
@@ -58,9 +61,27 @@ class Retention:
         keep, keep_output = (job.keep, job.keep_output) if job is not None else (KEEP, KEEP_OUTPUT)
         return self._in_batches(lambda tx: tx.runs.prune(name, keep, keep_output, now, ROWS))
 
-    def _forget(self, source: Source, now: datetime) -> int:
-        """Events of a source that is no longer in the file stay: how long they are kept is not known."""
-        return self._in_batches(lambda tx: tx.events.prune(source.name, source.keep, now, ROWS))
+    def _forget(self, now: datetime) -> int:
+        """Events of sources. Of those that are no longer in the file they are kept as long as they were before: their
+        provider may send them again when the source comes back."""
+        keeps = {name: source.keep for name, source in self._in_force.current.configuration.sources.items()}
+        self._note(keeps)
+        with self._store.read() as tx:
+            gone = set(tx.events.sources()) - keeps.keys()
+            keeps |= {name: _keep_of(tx, name) for name in gone}
+        return sum(
+            self._in_batches(partial(_prune_events, source=name, keep=keep, now=now)) for name, keep in keeps.items()
+        )
+
+    def _note(self, keeps: Mapping[str, timedelta]) -> None:
+        """For the time after they are gone."""
+        news = {name: keep for name, keep in keeps.items() if self._noted.get(name) != keep}
+        if not news:
+            return
+        with self._store.begin() as tx:
+            for name, keep in news.items():
+                tx.generations.set_value(_KEEP + name, str(keep.total_seconds()))
+        self._noted |= news
 
     def _in_batches(self, prune: Callable[[Transaction], int]) -> int:
         total = 0
@@ -70,3 +91,15 @@ class Retention:
             total += removed
             if removed < ROWS:
                 return total
+
+
+_KEEP = "keep of source "
+
+
+def _prune_events(tx: Transaction, source: str, keep: timedelta, now: datetime) -> int:
+    return tx.events.prune(source, keep, now, ROWS)
+
+
+def _keep_of(tx: Transaction, source: str) -> timedelta:
+    noted = tx.generations.value(_KEEP + source)
+    return KEEP_EVENTS if noted is None else timedelta(seconds=float(noted))

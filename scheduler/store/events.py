@@ -33,6 +33,7 @@ from scheduler.store import rejects as rejects_kept
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.event_rows import BARE, bare, event_row, pairs
+from scheduler.store.promote import distinct
 from scheduler.store.session import Session, chunks
 
 BYTES = 8 << 20
@@ -234,6 +235,10 @@ class SqlEvents:
         """These refused requests were verified again, and stored."""
         where = (self.session.among(t.rejects.c.seq, seqs), t.rejects.c.accepted_at.is_(None))
         self.session.write(update(t.rejects).where(*where).values(accepted_at=now))
+
+    def sources(self) -> list[str]:
+        """Of which there are events, in the order of their names; one seek each."""
+        return list(self.session.rows(distinct(_E.source, true())).scalars())
 
     def prune(self, source: str, keep: timedelta, now: datetime, limit: int) -> int:
         """Deletes events received longer than `keep` ago, at most `limit`; the number. Never one of which a run is

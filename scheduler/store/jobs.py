@@ -104,14 +104,22 @@ class SqlJobs:
 
     def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:
         """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""
-        text = cast(t.jobs.c.definition, Text)
-        query = select(t.jobs.c.name, t.jobs.c.definition).where(t.jobs.c.enabled, PRESENT, text.contains('"after"'))
         found = {}
-        for name, definition in self.session.rows(query.order_by(t.jobs.c.name)):
-            after = definition.get("after")
+        for name, definition in self._with("after").items():
+            after = definition["after"]
             if isinstance(after, dict) and after.get("job") in jobs:
                 found[name] = definition
         return found
+
+    def subscribers(self) -> dict[str, Mapping[str, Json]]:
+        """The definitions of the present, enabled jobs that events start, by name. Looks at every job."""
+        return self._with("on_event")
+
+    def _with(self, key: str) -> dict[str, Mapping[str, Json]]:
+        text = cast(t.jobs.c.definition, Text)
+        query = select(t.jobs.c.name, t.jobs.c.definition).where(t.jobs.c.enabled, PRESENT, text.contains(f'"{key}"'))
+        rows = self.session.rows(query.order_by(t.jobs.c.name))
+        return {name: definition for name, definition in rows if key in definition}
 
     def advance(self, moves: Sequence[Advance]) -> set[str]:
         """The jobs that moved."""

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from scheduler.core.errors import Refused
-from scheduler.core.model import FailReason, Status
+from scheduler.core.job import Configuration
+from scheduler.core.model import FailReason, Generation, Status
 from scheduler.core.requests import Leftover
 from scheduler.engine import left_held
 from scheduler.store.store import SqlStore
@@ -121,3 +122,28 @@ def test_a_daemon_that_starts_with_such_a_file_loses_none(rig: Rig) -> None:
     rig.in_force.loaded = None
     rig.reloader.start(rig.load(), author="start", node=rig.node)
     assert rig.statuses("ticket") == ["FAILED"] * 3
+
+
+UNREADABLE = {name: WITHOUT[name] for name in ("the job", "the job and its source", "what it asked for")}
+
+
+@pytest.mark.parametrize("without", UNREADABLE.values(), ids=UNREADABLE)
+def test_of_a_configuration_that_cannot_be_read_the_rows_know(
+    rig: Rig, without: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade, with a file that was changed meanwhile."""
+
+    def unreadable(generation: Generation | None) -> Configuration | None:
+        return None
+
+    monkeypatch.setattr(rig.reloader, "_readable", unreadable)
+    with pytest.raises(Refused, match=r"ticket \(3 held events\)"):
+        rig.reload(without)
+    rig.reload(without, drop_pending=True)
+    assert ids(rig.runs("ticket")) == ["e0", "e1", "e2"]
+    assert {(run.status, run.reason) for run in rig.runs("ticket")} == {(Status.FAILED, FailReason.JOB_REMOVED)}
+    other, event = kept(rig, "o1", "orders"), kept(rig, "e1")
+    assert other is not None
+    assert event is not None
+    assert other.held
+    assert event.held is ("payments" in rig.in_force.current.configuration.sources)

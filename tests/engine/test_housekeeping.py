@@ -9,9 +9,11 @@ from sqlalchemy import update
 
 from scheduler.core.model import Status
 from scheduler.engine import retention
+from scheduler.engine.retention import Retention
 from scheduler.store import tables as t
 from scheduler.store.store import SqlStore
-from tests.engine.rig import START, Rig, at, failed, instants, jobs
+from tests.engine.doubles import START
+from tests.engine.rig import Rig, at, failed, instants, jobs
 from tests.engine.senders import event, kept, subscribed, told
 
 DAILY = {"schedule": "0 9 * * *"}
@@ -175,7 +177,7 @@ def test_nodes_with_different_configurations(store: SqlStore) -> None:
 
 
 def test_events_are_kept_as_long_as_their_source_says(store: SqlStore) -> None:
-    """Those of a source that is gone from the file stay; so do those that still have something to do."""
+    """Those that still have something to do stay. After their source is gone from the file they are kept as before."""
     rig = Rig(store, subscribed({"ticket": {"retries": 0}}, payments={"keep": "3d"}, other={"keep": "9d"}))
     told(rig, event("done"), event("failed"), event("other", source="other"))
     rig.tick()
@@ -188,6 +190,17 @@ def test_events_are_kept_as_long_as_their_source_says(store: SqlStore) -> None:
     assert [kept(rig, one) is not None for one in ("done", "failed", "waits", "young")] == [False, True, True, True]
     assert kept(rig, "other", "other") is not None
     rig.reload(subscribed({"ticket": {"retries": 0}}))
-    rig.turn(days=30)
-    rig.retention.tick(rig.clock.now())
+    again = Retention(rig.store, rig.in_force, rig.bus)  # of another daemon, which never knew the source
+    again.tick(rig.turn(days=4))
     assert kept(rig, "other", "other") is not None
+    again.tick(rig.turn(days=2))
+    assert kept(rig, "other", "other") is None
+
+
+def test_of_a_source_about_which_nothing_is_known_they_are_kept_for_a_while(store: SqlStore) -> None:
+    rig = Rig(store, subscribed({}, other={"keep": "9d"}))
+    told(rig, event("old", source="other"))
+    rig.reload(subscribed({}))
+    for days, there in ((44, True), (2, False)):
+        rig.retention.tick(rig.turn(days=days))
+        assert (kept(rig, "old", "other") is not None) is there

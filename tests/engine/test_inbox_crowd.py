@@ -143,3 +143,15 @@ def _served(rig: Rig, running: EventInbox, events: Sequence[NewEvent]) -> list[i
     until(lambda: sum(map(len, served)) == len(events))
     assert all(answers[0].id == ticket for group in served for ticket, answers in group)
     return [len(group) for group in served]
+
+
+def test_an_event_whose_runs_have_to_wait_wakes_nobody(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(store, subscribed({"ticket": {"on_event": {"source": "payments", "order": "subject"}}}))
+    woken: list[str] = []
+    monkeypatch.setattr(rig.inbox, "_wake", lambda: woken.append("worker"))
+    told(rig, event("first", subject="o1"))
+    assert woken == ["worker"]
+    told(rig, event("second", subject="o1"))
+    assert woken == ["worker"]
+    told(rig, event("third", subject="o2"), event("fourth", subject="o1"))
+    assert woken == ["worker", "worker"]

@@ -63,6 +63,10 @@ class Events(Protocol):
         """These refused requests were verified again, and stored."""
         ...
 
+    def sources(self) -> list[str]:
+        """Of which there are events, in the order of their names."""
+        ...
+
     def prune(self, source: str, keep: timedelta, now: datetime, limit: int) -> int:
         """Deletes events received longer than `keep` ago, at most `limit`; the number. Never one of which a run is
         unfinished or a dead letter, nor one that is held."""

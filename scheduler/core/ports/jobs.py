@@ -39,6 +39,10 @@ class Jobs(Protocol):
         """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""
         ...
 
+    def subscribers(self) -> dict[str, Mapping[str, Json]]:
+        """The definitions of the present, enabled jobs that events start, by name. Looks at every job."""
+        ...
+
     def advance(self, moves: Sequence[Advance]) -> set[str]:
         """The jobs that moved."""
         ...
