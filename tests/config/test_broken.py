@@ -61,7 +61,7 @@ YAML = [
     ("x-a: &a [1]\njobs:\n  a: {<<: *a, command: x}\n", 1, "merges mappings only", "`<<: *name`"),
     ("version: 2\njobs: {}\n", 1, "version `2` is unknown", "write version: 1"),
     ("jops: {}\njobs: {}\n", 1, "unknown key `jops`", "did you mean `jobs`?"),
-    ("jobs: {}\nnotify: {ops: {url: x}}\n", 2, "not supported by this release", "remove it"),
+    ("jobs: {}\nnotify: {ops: {url: x}}\n", 2, "not an address of apprise", "{env: NAME}"),
 ]
 
 KEYS = [
@@ -73,7 +73,7 @@ KEYS = [
     (JOB + "    calendars: []\n", 6, "not supported by this release", "remove it"),
     (JOB + "    callback: x\n", 6, "not supported by this release", "remove it"),
     (JOB + "    wait_for: approval\n", 6, "not supported by this release", "remove it"),
-    (JOB + "    notify: [ops]\n", 6, "not supported by this release", "remove it"),
+    (JOB + "    notify: [ops]\n", 6, "there is no channel `ops`", "add it below `notify`"),
     (JOB + "    heartbeat: {ping_url: x}\n", 6, "`x` is not a URL", "beginning with http"),
     (JOB + "    heartbeat: {ping_url: https://x, rid: 1}\n", 6, "unknown key `rid`", "ping_url"),
     (JOB + "    heartbeat: {ping_url: {env: A, file: /b}}\n", 6, "exactly one place", "{env: NAME} or {file: PATH}"),

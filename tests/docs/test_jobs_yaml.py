@@ -34,7 +34,11 @@ def keys() -> set[str]:
     job = found["jobs"]["additionalProperties"]["properties"]
     queue = next(_mappings(found["queues"]["additionalProperties"]))
     source = found["sources"]["additionalProperties"]["properties"]
-    return top | set(_below("", job)) | {f"queues.{name}" for name in queue} | set(_below("sources.", source))
+    channel = found["notify"]["additionalProperties"]["properties"]
+    channels = set(_below("notify.", channel))
+    return (
+        top | channels | set(_below("", job)) | {f"queues.{name}" for name in queue} | set(_below("sources.", source))
+    )
 
 
 def _below(prefix: str, properties: dict[str, Any]) -> Iterator[str]:
