@@ -25,6 +25,7 @@ FORMATS = ("table", "json", "yaml", "name")
 
 _COLORS = {
     "ok": "green",
+    "up": "green",
     "COMPLETED": "green",
     "running": "cyan",
     "RUNNING": "cyan",
@@ -32,6 +33,7 @@ _COLORS = {
     "waiting": "cyan",
     "paused": "yellow",
     "late": "yellow",
+    "unknown": "yellow",
     "SKIPPED": "yellow",
     "CANCELED": "yellow",
     "missed": "red",
@@ -189,5 +191,5 @@ class Surface:
         return "".join(one if _COLOR_CODE.fullmatch(one) else visible(one) for one in _COLOR_CODE.split(text))
 
 
-_CALM = frozenset({"ok", "COMPLETED"})
+_CALM = frozenset({"ok", "up", "COMPLETED"})
 """States whose lines need no colour: only what stands out is coloured."""

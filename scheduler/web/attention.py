@@ -15,7 +15,7 @@ from scheduler.core.queries import JobView, NodeView, Queries, QueueView
 from scheduler.core.remark import Remark
 from scheduler.core.scan import Hole
 from scheduler.core.scan_queries import ScanView
-from scheduler.web.job_json import state_of
+from scheduler.web.job_json import state_of, state_since
 from scheduler.web.present import Shown, when
 from scheduler.web.reception import Reception
 
@@ -138,15 +138,9 @@ def _job_problem(view: JobView, now: datetime) -> Shown | None:
     what = _SAYS[kind].format(alarm=state.alarm, failures=failures)
     if kind == "failing" and failures == 1:
         what = "failed at its last run"
-    since = {
-        "alarm": None,
-        "missed": state.deadline_at,
-        "late": state.deadline_at,
-        "failing": state.last_failure_at,
-    }[kind]
     run = _to_blame(view, kind)
     command = f"schedctl describe {state.name}" if run is None else f"schedctl logs {short(run.id)}"
-    problem = _problem(kind, state.name, since, what, command)
+    problem = _problem(kind, state.name, state_since(view, kind), what, command)
     if run is not None:
         problem |= {"run_id": run.id, "error": run.error or run.reason}
     return problem

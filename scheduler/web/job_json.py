@@ -14,9 +14,24 @@ from scheduler.core.explain import note
 from scheduler.core.job import EXTERNAL, Job
 from scheduler.core.model import Pause
 from scheduler.core.queries import JobView
+from scheduler.core.state import Facts, Flip, State, shown
 from scheduler.web.present import Shown, pause_json, run_json, skip_json, when
 
-STATES = ("removed", "alarm", "disabled", "missed", "late", "failing", "overdue", "paused", "running", "waiting", "ok")
+STATES = (
+    "removed",
+    "alarm",
+    "disabled",
+    "missed",
+    "late",
+    "failing",
+    "unknown",
+    "overdue",
+    "paused",
+    "running",
+    "waiting",
+    "new",
+    "up",
+)
 """From the most to the least telling; a job has the first one that applies."""
 
 OVERDUE = timedelta(minutes=1)
@@ -28,23 +43,63 @@ _END = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def state_of(view: JobView, now: datetime) -> str:
-    """One word of STATES. `missed`: the deadline has passed; `late`: it has, but a run is on its way; `failing`: as
-    many failures in a row as `alert_after` says; `overdue`: due for a minute, and the planner has not come to it."""
+    """One word of STATES: those of core.state.State, and `removed`, `alarm`, `disabled`, `overdue` (due for a minute,
+    and the planner has not come to it), `waiting`."""
     state = view.state
-    late = state.deadline_at is not None and state.deadline_at < now
+    said = shown(_facts(view), now)
     applies = {
         "removed": state.removed_at is not None,
         "alarm": state.alarm is not None,
         "disabled": not state.enabled,
-        "missed": late and not view.running,
-        "late": late,
-        "failing": state.consecutive_failures >= alert_after(view),
+        str(said): said in _TELLING,
         "overdue": state.next_due_at is not None and now - state.next_due_at > OVERDUE,
-        "paused": view.pause is not None,
-        "running": bool(view.running),
+        "paused": said is State.PAUSED,
+        "running": said is State.RUNNING,
         "waiting": view.waiting > 0,
     }
-    return next((word for word in STATES if applies.get(word)), "ok")
+    return next((word for word in STATES if applies.get(word)), str(said))
+
+
+_TELLING = (State.MISSED, State.LATE, State.FAILING, State.UNKNOWN)
+
+
+def _facts(view: JobView) -> Facts:
+    state = view.state
+    return Facts(
+        kept=State(state.state),
+        deadline=state.deadline_at,
+        failures=state.consecutive_failures,
+        threshold=alert_after(view),
+        succeeded=state.last_success_at is not None,
+        running=bool(view.running),
+        paused=view.pause is not None,
+    )
+
+
+def state_since(view: JobView, word: str) -> datetime | None:
+    """Since when it is in the state that `word` says; None: nobody noted that."""
+    state = view.state
+    kept = state.state_since if state.state != State.UP else None
+    match word:
+        case "missed" | "late":
+            return kept if state.state == State.MISSED else state.deadline_at
+        case "failing":
+            return kept or state.last_failure_at
+        case "unknown":
+            return kept
+        case "removed":
+            return state.removed_at
+        case "overdue":
+            return state.next_due_at
+        case "paused":
+            return None if view.pause is None else view.pause.start
+        case "running":
+            return min((run.started_at for run in view.running if run.started_at is not None), default=None)
+        case "new":
+            return state.since
+        case "up":
+            return state.state_since or state.since
+    return None
 
 
 def alert_after(view: JobView) -> int:
@@ -63,10 +118,12 @@ def schedule_of(view: JobView) -> list[str]:
 def job_json(view: JobView, now: datetime, paused_source: str | None) -> Shown:
     """A job as lists show it. `paused_source`: the one that holds its events now."""
     state, definition = view.state, view.definition
+    word = state_of(view, now)
     return {
         "name": state.name,
         "description": definition.get("description", ""),
-        "state": state_of(view, now),
+        "state": word,
+        "state_since": when(state_since(view, word)),
         "enabled": state.enabled,
         "schedule": schedule_of(view),
         "timezone": definition.get("timezone"),
@@ -98,6 +155,18 @@ def expected_json(job: Job | None, view: JobView, now: datetime) -> Shown:
     if job is None or not job.external or job.schedule is None or not view.state.enabled:
         return {}
     return {"next_run_at": when(job.schedule.after(now))}
+
+
+def flip_json(flip: Flip) -> Shown:
+    """A change of state: `at` is when it became so, `seen_at` when that was noted."""
+    return {
+        "at": when(flip.at),
+        "seen_at": when(flip.seen_at),
+        "was": str(flip.old),
+        "state": str(flip.new),
+        "cause": str(flip.why),
+        "run_id": flip.run,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from scheduler.web.attention import problem_of_job
 from scheduler.web.backend import Backend, backend_of
 from scheduler.web.habits import MOST, habits_json
 from scheduler.web.inputs import plain_name
-from scheduler.web.job_json import STATES, Planned, coming, expected_json, job_json
+from scheduler.web.job_json import STATES, Planned, coming, expected_json, flip_json, job_json
 from scheduler.web.operation import Operation
 from scheduler.web.parameters import Instant, Number, Text, Words
 from scheduler.web.present import Shown, page_json, run_json, skip_json
@@ -31,6 +31,8 @@ TAG = Words("tag", "Only with one of these tags.")
 NEXT = Number("next", "So many coming occurrences.", 5, 0, 1000)
 RUNS = Number("runs", "So many of the last entries of its history.", 5, 0, 500)
 JOB = Words("job", "Only of these jobs; none: of all.")
+FLIPS = 10
+"""So many of the last changes of its state."""
 COUNT = Number("count", "So many, in sum.", 10, 1, 10_000)
 FROM = Instant("from", "After that; now if it is not given.")
 UNTIL = Instant("until", "Not after that.")
@@ -64,6 +66,7 @@ def get_job(request: Request) -> Answer:
         finished = queries.history(RunFilter(jobs=(name,), statuses=(Status.COMPLETED,), skips=False), limit=MOST)
         nodes = [one.node for one in queries.nodes()]
         problem = problem_of_job(view, queries, now)
+        flips = queries.flips(name, FLIPS)
     job = backend.job(name)
     completed = [entry.run for entry in finished.entries if entry.run is not None]
     shown = _job(backend, view, now) | {
@@ -74,6 +77,7 @@ def get_job(request: Request) -> Answer:
         "last_skip": None if view.last_skip is None else skip_json(view.last_skip, nodes),
         "last_result": next((run_json(run) for run in completed if run.result is not None), None),
         "problem": problem,
+        "flips": [flip_json(one) for one in flips],
         "habits": habits_json(completed, view.definition),
     }
     return Answer({"job": shown, "now": _text(backend)})

@@ -152,6 +152,7 @@ COMPONENTS: dict[str, Schema] = {
         name=TEXT,
         description=TEXT,
         state=TEXT,
+        state_since=INSTANT,
         enabled=FLAG,
         schedule=many(TEXT),
         timezone=TEXT,

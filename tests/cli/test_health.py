@@ -56,7 +56,7 @@ def test_status_answers_while_the_database_is_away(screen: Screen, monkeypatch: 
 def test_list_tells_what_is_due_and_not_planned(screen: Screen) -> None:
     screen.rig.turn(minutes=2)
     rows = {line.split()[0]: line for line in screen("list")}
-    assert rows["minutely"].endswith("ok"), "a minute late is late"
+    assert rows["minutely"].endswith("new"), "a minute late is late"
     screen.rig.turn(seconds=1)
     rows = {line.split()[0]: line for line in screen("list")}
     assert rows["minutely"].endswith("overdue")

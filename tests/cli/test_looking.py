@@ -25,10 +25,10 @@ def test_list(screen: Screen) -> None:
         ["JOB", "NEXT", "(Europe/Paris)", "LEFT", "LAST", "RESULT", "TOOK", "STATE"],
         ["minutely", "Mon", "09:02", "in", "1m", "now", "running", "0.0s", "running"],
         ["quiet", "-", "-", "never", "-", "-", "disabled"],
-        ["report", "Mon", "14:15", "in", "5h14m", "never", "-", "-", "ok"],
-        ["ticket", "-", "-", "never", "-", "-", "ok"],
+        ["report", "Mon", "14:15", "in", "5h14m", "never", "-", "-", "new"],
+        ["ticket", "-", "-", "never", "-", "-", "new"],
     ]
-    assert screen.err.splitlines() == ["4 jobs: 2 ok, 1 running, 1 disabled", "next: schedctl describe minutely"]
+    assert screen.err.splitlines() == ["4 jobs: 2 new, 1 running, 1 disabled", "next: schedctl describe minutely"]
     assert screen("list", "-o", "name", "--running") == ["minutely"]
     assert screen("list", "nothing-like-that") == []
     assert "no job matches" in screen.err

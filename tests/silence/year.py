@@ -63,6 +63,8 @@ class Year:
     planted: list[Planted] = field(default_factory=list)
     healthy: dict[str, int] = field(default_factory=dict)
     events: int = 0
+    hourly: bool = True
+    """Whether one of the jobs runs every hour."""
     _plan: list[tuple[datetime, int, str, Any]] = field(default_factory=list)
     _ids: Any = field(default_factory=count)
     _due: datetime | None = None
@@ -98,10 +100,10 @@ class Year:
         hour = chance.choice((0, 1, 2, 2, 3)) if chance.random() < 0.5 else chance.randrange(24)
         match number % 20:
             case 0 if number == 0:
-                return Timing(zone, minute, None)
-            case 1 if number % 60 == 1:
+                return Timing(zone, minute, None if self.hourly else (0, 1, 2, 3))
+            case 1 if number % 120 == 1:
                 return Timing(zone, minute, (hour % 6, hour % 6 + 6, hour % 6 + 12, hour % 6 + 18))
-            case 2 | 3 | 4:
+            case 2 | 3:
                 return Timing(zone, minute, (hour,))
             case 18 | 19:
                 return Timing(zone, minute, (hour,), day=chance.choice((1, 15, 28, 31)))
@@ -226,7 +228,7 @@ class Year:
     def _edit(self, _: None) -> None:
         name = self._random.choice(sorted(self.timings))
         if self._well(name):
-            self._put(name, self._timing(self._random.choice((2, 3, 5, 6, 18))))
+            self._put(name, self._timing(self._random.choice((2, 3, 6, 7, 18))))
 
     def _remove(self, _: None) -> None:
         name = self._random.choice(sorted(self.timings))

@@ -11,7 +11,7 @@ def test_the_list_has_every_job_with_its_state(acting: Client) -> None:
     jobs = {job["name"]: job for job in acting.get("/v1/jobs").json()["jobs"]}
     assert set(jobs) == {"report", "minutely", "ticket", "quiet"}
     assert jobs["quiet"]["state"] == "disabled"
-    assert jobs["report"]["state"] == "ok"
+    assert (jobs["report"]["state"], jobs["report"]["state_since"]) == ("new", "2026-03-02T08:00:00Z")
     assert jobs["report"]["schedule"] == ["15 8 * * 1"]
     assert jobs["report"]["timezone"] == "America/New_York"
     assert jobs["report"]["next_run_at"] == "2026-03-02T13:15:00Z"

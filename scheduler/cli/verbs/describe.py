@@ -46,6 +46,7 @@ def describe(surface: Surface, job: str, following: int, recent: int) -> int:
     if found["recent"]:
         surface.out("\nLast runs")
         show_runs(surface, found["recent"], with_job=False)
+    _flips(surface, found["flips"])
     _result(surface, found["last_result"])
     _habits(surface, found)
     _definition(surface, found["definition"])
@@ -112,8 +113,12 @@ def _state(surface: Surface, job: Shown) -> str:
         "alarm": f"alarm: {job['alarm']}",
         "disabled": "disabled: only run-now runs it",
         "removed": "removed from jobs.yaml; its history is kept",
+        "unknown": "unknown: word of it may have been lost while no daemon listened",
+        "new": "new: it has not succeeded yet",
     }
-    return surface.style(job["state"], says.get(job["state"], job["state"]))
+    since = f", since {surface.when(job['state_since'])}" if job["state_since"] else ""
+    word: str = job["state"]
+    return surface.style(word, says.get(word, word) + since)
 
 
 def _failures(count: int) -> str:
@@ -129,6 +134,35 @@ def _times(surface: Surface, job: Shown) -> None:
         [Column(f"  {zone}"), *(Column("UTC") for _ in utc), Column("LEFT"), Column("NOTE", 12)],
         [["  " + one, *rest] for one, *rest in rows],
     )
+
+
+def _flips(surface: Surface, flips: list[Shown]) -> None:
+    """What it changed to, newest first, and why."""
+    if not flips:
+        return
+    surface.out("\nChanges of state")
+    rows = [
+        [
+            f"  {surface.when(one['at'])}",
+            f"{one['was']} → {one['state']}",
+            _CAUSES[one["cause"]],
+            "-" if one["run_id"] is None else one["run_id"][-8:],
+        ]
+        for one in flips
+    ]
+    states = [one["state"] for one in flips]
+    surface.table([Column("  SINCE"), Column("STATE"), Column("WHY", 12), Column("RUN")], rows, states)
+
+
+_CAUSES = {
+    "deadline": "its deadline passed",
+    "failure": "a run failed",
+    "success": "a run succeeded",
+    "ack": "somebody knows of the miss",
+    "change": "what is expected of it was changed",
+    "removal": "removed from jobs.yaml",
+    "outage": "no daemon listened",
+}
 
 
 def _result(surface: Surface, run: Shown | None) -> None:

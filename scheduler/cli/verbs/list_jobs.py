@@ -82,8 +82,8 @@ def _row(job: Shown, surface: Surface, time: str) -> list[str]:
 
 def _state(job: Shown, surface: Surface) -> str:
     now, word = surface.now(), job["state"]
-    if word in ("missed", "late") and job["deadline_at"]:
-        return f"{word} {ago(job['deadline_at'], now)}"
+    if word in ("missed", "late", "unknown") and job["state_since"]:
+        return f"{word} {ago(job['state_since'], now)}"
     if word == "failing":
         return f"failing {job['consecutive_failures']}×"
     if word == "alarm":
@@ -91,7 +91,7 @@ def _state(job: Shown, surface: Surface) -> str:
     if job["pause"] is not None:
         until = job["pause"]["until"]
         return "paused" if until is None else f"paused, {ago(until, now).removeprefix('in ')} left"
-    if job["paused_source"] is not None and word in ("ok", "waiting"):
+    if job["paused_source"] is not None and word in ("new", "up", "waiting"):
         return "source paused"
     if word == "waiting":
         return f"{job['waiting']} waiting"
