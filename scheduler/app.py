@@ -12,21 +12,18 @@ from importlib.metadata import version
 
 import structlog
 
-from scheduler.config.canary import count_jobs
-from scheduler.core.canary import CANARY
+from scheduler.core.canary import CANARY, written
 from scheduler.core.canary import KIND as CANARY_KIND
 from scheduler.core.job import Configuration
 from scheduler.core.model import Output
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.schedule import TZDATA_VERSION
 from scheduler.doors import Doors
-from scheduler.engine.audit import Auditor
 from scheduler.engine.beats import Beats
 from scheduler.engine.canary import CanaryExecutor
 from scheduler.engine.clock import SystemClock
 from scheduler.engine.daemon import Daemon
 from scheduler.engine.desk import Desk
-from scheduler.engine.disk import Disk
 from scheduler.engine.drain import Drain
 from scheduler.engine.find import no_job
 from scheduler.engine.gate import TokenGate
@@ -34,25 +31,21 @@ from scheduler.engine.health import Health, Watched
 from scheduler.engine.in_force import InForce
 from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
-from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
 from scheduler.engine.loop import Loop
 from scheduler.engine.outages import Outages
 from scheduler.engine.planner import HEARING, Planner
 from scheduler.engine.reload import Reloader
-from scheduler.engine.retention import Retention
 from scheduler.engine.scans import Scanner
 from scheduler.engine.signs import SignDesk
 from scheduler.engine.turns import Turns
 from scheduler.engine.vigil import Vigil
-from scheduler.engine.watch import Watch
 from scheduler.engine.worker import Worker
 from scheduler.executors.attempts.prepare import Preparation
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.context import Context
 from scheduler.executors.registry import create_executors, informed
 from scheduler.files import JobsFile
-from scheduler.installation import folders
 from scheduler.membership import Members, Membership
 from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.logs import LogCounts
@@ -61,7 +54,7 @@ from scheduler.observe.notify_socket import NotifySocket
 from scheduler.observe.pinging import Sender
 from scheduler.patience import Patience
 from scheduler.readiness import Readiness
-from scheduler.rings import Rings, Surroundings
+from scheduler.rings import Rings
 from scheduler.service import Parts, Service
 from scheduler.settings import Settings
 from scheduler.signatures.registry import build
@@ -69,6 +62,7 @@ from scheduler.store.store import SqlStore
 from scheduler.supervisor.owner import Owner
 from scheduler.supervisor.state import StateLock
 from scheduler.telling import Telling
+from scheduler.upkeep import Upkeep
 from scheduler.web.backend import Backend
 from scheduler.web.reception import Receptions
 
@@ -168,7 +162,6 @@ class App:
             lambda: self.daemon.post(self.membership.begin_anew),
         )
         self._keeper = Keeper(store, in_force, bus, clock, self.records, self.reloader.follow)
-        self._invariants = Invariants(store, store, bus)
         self.drain = Drain(store, self.worker, bus, clock, self._node, settings.drain_timeout)
         self.membership.join(Members(store, lease, self.owner, self._beats, self.worker, self.drain))
         self.intake = Intake(
@@ -186,9 +179,24 @@ class App:
         self._signs = SignDesk(store, in_force, bus, clock, self.reloader.follow)
         self._desk = Desk(store, store, in_force, self.reloader, bus, lambda: self.daemon.poke("worker"), self.intake)
         self.gate = TokenGate(store, clock, bus)
-        self._disk = Disk(folders(settings))
         self._outages = Outages()
-        self._rings = Rings(self._around_rings(), self._outages)
+        self._upkeep = Upkeep(
+            store, in_force, bus, clock, self._node, settings, self.file, self.reloader, self._outages
+        )
+        self._rings = Rings(
+            store,
+            in_force,
+            bus,
+            clock,
+            self._node,
+            settings,
+            self.worker,
+            self.drain,
+            lambda: self._readiness.reasons(),
+            Sender(f"schedulerd/{VERSION}"),
+            self._poke,
+            self._outages,
+        )
         self._vigil = Vigil(store, in_force, bus)
         self.telling = Telling(store, in_force, bus, self._node, settings, self._poke, self._outages)
         self._loops = self._make_loops()
@@ -200,7 +208,7 @@ class App:
             TZDATA_VERSION,
             configuration=self._configuration,
             loops=self._loops,
-            broken=lambda: self._invariants.broken,
+            broken=lambda: self._upkeep.invariants.broken,
             own=self._own_state,
             messages=self.log_counts.now,
             job_histograms=settings.job_histograms,
@@ -208,66 +216,38 @@ class App:
         self._health = Health(self._watched(), bus, clock)
         self._readiness = Readiness(self._loops, clock, in_force, self._health, self._rings.remarks)
         self.backend = self._make_backend()
-        self.service.join(
-            Parts(
-                self._loops, self._readiness, self.drain, self.worker.running, lambda: count_jobs(self._configuration())
-            )
-        )
+        self.service.join(Parts(self._loops, self._readiness, self.drain, self.worker.running, self._jobs))
 
     def _make_loops(self) -> dict[str, Loop]:
-        retention = Retention(self.store, self.in_force, self.bus)
-        auditor = Auditor(self.store, self.bus, self._node)
         ticks = {
             "planner": self._planner.tick,
             "keeper": self._keeper.tick,
-            "invariants": self._invariants.tick,
-            "audit": auditor.tick,
-            "retention": retention.tick,
             "metrics": self._refresh_metrics,
             "inbox": self.inbox.tick,
             "signs": self._signs.tick,
             "vigil": self._vigil.tick,
         }
-        if self.settings.watch:
-            watch = Watch(self.file.fingerprint, lambda: self.reloader.reload(author="file watch"))
-            ticks["watch"] = watch.tick
         outages = self._outages
         loops = {name: Loop(name, tick, self.store.now, outages=outages) for name, tick in ticks.items()}
         # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
         loops["beats"] = Loop("beats", self._beats.tick, self.store.now, first=self._beats.listen, outages=outages)
         loops["worker"] = Loop("worker", self.worker.tick, self.store.now, first=self.worker.end_late, outages=outages)
         loops["children"] = Loop("children", self._mind_children, self.clock.now, outages=outages)
-        loops["disk"] = Loop("disk", self._disk.tick, self.clock.now, outages=outages)
-        return loops | self._rings.loops | self.telling.loops
+        return loops | self._upkeep.loops | self._rings.loops | self.telling.loops
 
     def _poke(self, loop: str) -> None:
         self.daemon.poke(loop)
-
-    def _around_rings(self) -> Surroundings:
-        return Surroundings(
-            store=self.store,
-            in_force=self.in_force,
-            bus=self.bus,
-            clock=self.clock,
-            node=self._node,
-            send=Sender(f"schedulerd/{VERSION}"),
-            url=self.settings.ping_url,
-            full=lambda: len(self.worker.live()) >= self.settings.slots,
-            leaving=lambda: self.drain.begun,
-            ill=lambda: self._readiness.reasons(),
-            poke=lambda name: self.daemon.poke(name),
-        )
 
     def _watched(self) -> Watched:
         return Watched(
             self._loops,
             self.in_force,
-            self._invariants,
+            self._upkeep.invariants,
             self.reloader,
             self.drain,
             self._keeper,
             self._beats,
-            self._disk,
+            self._upkeep.disk,
             lambda: (self.owner.supervisor_pid, self.owner.silent_for()),
         )
 
@@ -314,6 +294,9 @@ class App:
 
     def _configuration(self) -> Configuration:
         return self.in_force.current.configuration
+
+    def _jobs(self) -> int:
+        return written(self._configuration().jobs)
 
     def _live_output(self, run: str, attempt: int) -> Output | None:
         if all(live.id != run for live in self.worker.live()):

@@ -11,7 +11,7 @@ from functools import partial
 import structlog
 
 from scheduler.app import VERSION, App
-from scheduler.config.canary import count_jobs
+from scheduler.core.canary import written
 from scheduler.core.errors import SchedulerError, Unavailable
 from scheduler.core.job import Configuration
 from scheduler.engine.in_force import Loaded
@@ -112,7 +112,7 @@ class Life:
             "started",
             version=VERSION,
             node=node,
-            jobs=count_jobs(app.in_force.current.configuration),
+            jobs=written(app.in_force.current.configuration.jobs),
             http=app.doors.address or "nowhere",
             webhooks=app.doors.webhook_address or app.doors.address or "nowhere",
             database=app.store.kind,

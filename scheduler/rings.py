@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.config.secrets import read_secret
@@ -19,64 +18,64 @@ from scheduler.core.ping import DAEMON, Send, Standing
 from scheduler.core.remark import Remark
 from scheduler.engine.canary import Canary
 from scheduler.engine.daemon_ping import DaemonPing
+from scheduler.engine.drain import Drain
 from scheduler.engine.in_force import InForce
 from scheduler.engine.loop import Loop
 from scheduler.engine.outages import Outages
 from scheduler.engine.pinger import Pinger
 from scheduler.engine.targets import Targets
+from scheduler.engine.worker import Worker
+from scheduler.settings import Settings
 from scheduler.store.store import SqlStore
 
 _HIDES_CANARY = {"database", "disk", "loops", "supervisor", "configuration", "clock"}
 """What a remark may be about that says already why the canary does not come through."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the rings need of the daemon. `url`: where its own ping goes; empty: nowhere. `full`: all slots of this node
-    are taken. `leaving`: it starts nothing more. `ill`: why it is not ready, one sentence each."""
-
-    store: SqlStore
-    in_force: InForce
-    bus: Bus
-    clock: Clock
-    node: Callable[[], str]
-    send: Send
-    url: str
-    full: Callable[[], bool]
-    leaving: Callable[[], bool]
-    ill: Callable[[], list[str]]
-    poke: Callable[[str], None]
-
-
 class Rings:
     """Of one daemon; `loops` are to be hosted like all others."""
 
-    def __init__(self, around: Surroundings, outages: Outages) -> None:
-        store, clock = around.store, around.clock
-        self._ill = around.ill
+    def __init__(
+        self,
+        store: SqlStore,
+        in_force: InForce,
+        bus: Bus,
+        clock: Clock,
+        node: Callable[[], str],
+        settings: Settings,
+        worker: Worker,
+        drain: Drain,
+        ill: Callable[[], list[str]],
+        send: Send,
+        poke: Callable[[str], None],
+        outages: Outages,
+    ) -> None:
+        """`ill`: why the node is not ready, one sentence each."""
+        self._ill = ill
         self._clock = clock
         self._targets = Targets()
-        self._canary = Canary(store, store, clock, around.full, around.leaving)
+        full, leaving = (lambda: len(worker.live()) >= settings.slots), (lambda: drain.begun)
+        self._canary = Canary(store, store, clock, full, leaving)
         self._pinger = Pinger(
             store,
             store,
-            around.in_force,
+            in_force,
             clock,
-            around.node,
-            around.send,
+            node,
+            send,
             lambda secret: read_secret("heartbeat.ping_url", secret, os.environ),
-            lambda: around.poke("pings"),
+            lambda: poke("pings"),
             self._targets,
         )
-        around.bus.subscribe(self._pinger.hear)
+        bus.subscribe(self._pinger.hear)
         self.loops: dict[str, Loop] = {
             "canary": Loop("canary", self._canary.tick, store.now, outages=outages),
             "pings": Loop("pings", self._pinger.tick, store.now, outages=outages),
         }
-        self._own = bool(around.url)
+        self._own = bool(settings.ping_url)
         if self._own:
             # Neither the database nor what waits for it may keep this one from telling that it does not answer.
-            daemon_ping = DaemonPing(around.url, self._reasons, around.leaving, around.send, clock, self._targets)
+            daemon_ping = DaemonPing(settings.ping_url, self._reasons, leaving, send, clock, self._targets)
             self.loops["daemon_ping"] = Loop("daemon_ping", daemon_ping.tick, clock.now, outages=outages)
 
     def remarks(self, said: set[str]) -> list[Remark]:

@@ -46,11 +46,6 @@ def with_canary(configuration: Configuration) -> Configuration:
     return replace(configuration, jobs=jobs, queues={**configuration.queues, CANARY: Queue(CANARY)})
 
 
-def count_jobs(configuration: Configuration) -> int:
-    """Those that somebody wrote."""
-    return len(configuration.jobs) - (CANARY in configuration.jobs)
-
-
 def without_canary(configuration: Configuration) -> Configuration:
     """What was written."""
     jobs = {name: job for name, job in configuration.jobs.items() if name != CANARY}

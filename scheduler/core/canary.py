@@ -6,8 +6,12 @@ that way is noticed by its silence. A name that begins with `_` cannot be writte
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from scheduler.core.job import Configuration
+from scheduler.core.model import JobState
 
 CANARY = "_canary"
 """The name of the job and of the queue that it alone uses: what limits other jobs does not hold it up."""
@@ -27,3 +31,21 @@ class CanaryFacts:
     took: float | None
     deadline_at: datetime | None
     late: bool
+
+
+def seen(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of jobs without the canary's: nobody wrote that."""
+    return tuple(name for name in names if name != CANARY)
+
+
+def written(names: Collection[str]) -> int:
+    """How many of these somebody wrote."""
+    return len(names) - (CANARY in names)
+
+
+def lacks_canary(states: Mapping[str, JobState], file: Configuration) -> bool:
+    """The ledger is one of a release that had none, or another one, though the same text is in force."""
+    canary, there = file.jobs.get(CANARY), states.get(CANARY)
+    if canary is None:
+        return False
+    return there is None or there.removed_at is not None or there.fingerprint != canary.fingerprint

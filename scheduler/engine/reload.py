@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from scheduler.core.canary import CANARY
+from scheduler.core.canary import lacks_canary, seen, written
 from scheduler.core.commands import Reloaded
 from scheduler.core.errors import InvalidInput, Refused, SchedulerError, StartError
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration
-from scheduler.core.model import Generation, JobState
+from scheduler.core.model import Generation
 from scheduler.core.policy import plan
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
@@ -177,7 +177,7 @@ class Reloader:
         drop_pending: bool,
     ) -> tuple[Reloaded, Planned]:
         if newest is not None and not self._differs(tx, newest, file):
-            return Reloaded(True, newest.id, file.hash, unchanged=_written(file.jobs)), []
+            return Reloaded(True, newest.id, file.hash, unchanged=written(file.jobs)), []
         old = self._readable(newest)
         generation, difference, planned = swap(
             tx, newest, old, file, now, author, self._judge, drop_pending=drop_pending
@@ -186,10 +186,10 @@ class Reloader:
             applied=True,
             generation=generation.id,
             hash=file.hash,
-            added=_seen(difference.added),
-            changed=_seen(difference.changed),
-            removed=_seen(difference.removed),
-            unchanged=_written(difference.unchanged),
+            added=seen(difference.added),
+            changed=seen(difference.changed),
+            removed=seen(difference.removed),
+            unchanged=written(difference.unchanged),
             changes=self._describe(old, file),
         )
         return reloaded, planned
@@ -233,7 +233,7 @@ class Reloader:
         if newest.hash != file.hash or (newest.tzdata, newest.schedule_code) != (TZDATA_VERSION, SCHEDULE_CODE):
             return True
         states = tx.jobs.states()
-        return any(state.alarm for state in states.values()) or _lacks_canary(states, file)
+        return any(state.alarm for state in states.values()) or lacks_canary(states, file)
 
     def _preview(self, file: Configuration) -> Reloaded:
         with self._store.read() as tx:
@@ -246,10 +246,10 @@ class Reloader:
             applied=False,
             generation=newest.id if newest is not None else 0,
             hash=file.hash,
-            added=_seen(difference.added),
-            changed=_seen(difference.changed),
-            removed=_seen(difference.removed),
-            unchanged=_written(difference.unchanged),
+            added=seen(difference.added),
+            changed=seen(difference.changed),
+            removed=seen(difference.removed),
+            unchanged=written(difference.unchanged),
             pending=pending,
             changes=changes,
             warnings=self._warn(file),
@@ -273,7 +273,7 @@ class Reloader:
         self._in_force.set(Loaded.of(generation.id, configuration))
         log.info("config_followed", generation=generation.id, hash=generation.hash[:12])
         self._bus.publish("config.loaded", generation=generation.id, hash=generation.hash, author=generation.author)
-        return Reloaded(True, generation.id, generation.hash, unchanged=_written(configuration.jobs))
+        return Reloaded(True, generation.id, generation.hash, unchanged=written(configuration.jobs))
 
     @staticmethod
     def _others_live(tx: Transaction, known: Collection[str], now: datetime) -> bool:
@@ -284,21 +284,3 @@ class Reloader:
             and now - other.beat_at < LIVE_WITHIN
             for other in tx.nodes.all()
         )
-
-
-def _seen(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Without the canary: nobody wrote it."""
-    return tuple(name for name in names if name != CANARY)
-
-
-def _written(names: Collection[str]) -> int:
-    """How many of these somebody wrote."""
-    return len(names) - (CANARY in names)
-
-
-def _lacks_canary(states: Mapping[str, JobState], file: Configuration) -> bool:
-    """The ledger is one of a release that had none, or another one, though the same text is in force."""
-    canary, there = file.jobs.get(CANARY), states.get(CANARY)
-    if canary is None:
-        return False
-    return there is None or there.removed_at is not None or there.fingerprint != canary.fingerprint

@@ -25,7 +25,7 @@ def canary_families(facts: CanaryFacts | None) -> Iterator[Metric]:
         ),
         (
             "schedctl_canary_deadline_timestamp_seconds",
-            "Unix time by which it must come through next; +Inf while nothing is expected (paused, leaving, no free slot).",
+            "Unix time by which it must come through; +Inf while nothing is expected (paused, leaving, no free slot).",
             _unix(facts.deadline_at, math.inf),
         ),
         (

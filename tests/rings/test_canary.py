@@ -9,9 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from scheduler.config.canary import canary, count_jobs, with_canary, without_canary
+from scheduler.config.canary import canary, with_canary, without_canary
 from scheduler.config.problem import ConfigError
 from scheduler.core.canary import CANARY, EVERY, GRACE
+from scheduler.core.canary import written as counted
 from scheduler.core.execution import Launch
 from scheduler.core.job import Configuration
 from scheduler.core.model import Run
@@ -135,7 +136,7 @@ def test_a_configuration_with_it_is_what_was_written_otherwise() -> None:
     both = with_canary(written)
     assert (both.hash, both.files) == (written.hash, written.files)
     assert without_canary(both) == written
-    assert (count_jobs(both), count_jobs(written), len(both.jobs)) == (1, 1, 2)
+    assert (counted(both.jobs), counted(written.jobs), len(both.jobs)) == (1, 1, 2)
     definition = canary().definition
     assert (definition["schedule"], definition["timezone"], definition["heartbeat"]) == (["* * * * *"], "UTC", False)
 
