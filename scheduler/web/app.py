@@ -42,13 +42,14 @@ from scheduler.web.rates import Lines
 from scheduler.web.router import Router
 from scheduler.web.shapes import OBJECT
 from scheduler.web.waiting import RunWatch
+from scheduler.web.webhook_paths import PATHS
 from scheduler.web.webhooks import PREFIX as WEBHOOKS
 from scheduler.web.webhooks import Webhooks
 
 
 async def openapi(request: Request) -> Answer:
     """This API, as OpenAPI 3.1."""
-    return Answer(document(OPERATIONS, backend_of(request).version))
+    return Answer(document(OPERATIONS, backend_of(request).version, PATHS))
 
 
 OPERATIONS: Sequence[Operation] = (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
+from types import MappingProxyType
 
 from scheduler.core.access import Access
 from scheduler.web.operation import Operation
@@ -24,16 +25,18 @@ _ACCESS = {
     Access.LOCAL: "Only on the Unix socket.",
 }
 
+_NOTHING: Mapping[str, Schema] = MappingProxyType({})
 
-def document(operations: Iterable[Operation], version: str) -> Schema:
-    """OpenAPI 3.1."""
+
+def document(operations: Iterable[Operation], version: str, beside: Mapping[str, Schema] = _NOTHING) -> Schema:
+    """OpenAPI 3.1. `beside`: paths that are served by no operation."""
     paths: dict[str, Schema] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "schedulerd", "version": version, "description": " ".join(_ABOUT.split())},
-        "paths": paths,
+        "paths": {**paths, **beside},
         "components": {
             "schemas": COMPONENTS,
             "securitySchemes": {

@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, settings
 from jsonschema import Draft202012Validator
 
 from scheduler.core.access import Access, Role
+from scheduler.web import webhook_answers
 from scheduler.web.app import OPERATIONS
 from scheduler.web.openapi import document
+from scheduler.web.webhook_paths import PATHS
 from tests.databases import Place
 from tests.faces import Faces, Served
 from tests.web.client import Client
@@ -28,7 +30,7 @@ with warnings.catch_warnings():
     from schemathesis.pytest._test_builder import build_operation_test
     from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-DOCUMENT = document(OPERATIONS, "9.9")
+DOCUMENT = document(OPERATIONS, "9.9", PATHS)
 BETWEEN_FIELDS = {
     "/v1/jobs/{name}/runs",
     "/v1/jobs/{name}/pause",
@@ -39,6 +41,8 @@ BETWEEN_FIELDS = {
     "/v1/audit",
 }
 """What is taken there depends on several fields, or on the time: no schema says it."""
+BESIDE = {"GET /webhooks/{source}", "POST /webhooks/{source}"}
+"""Served beside the operations."""
 TEXT = """
 version: 1
 defaults: {timezone: UTC}
@@ -119,7 +123,7 @@ def test_whatever_is_thrown_at_it(label: str, served: Served, token: str) -> Non
 
 def test_all_operations_are_tried() -> None:
     paths = [operation for operation in OPERATIONS if not operation.path.endswith("stream")]
-    assert set(TRIED) == {f"{operation.method} {operation.path}" for operation in paths}
+    assert set(TRIED) == {f"{operation.method} {operation.path}" for operation in paths} | BESIDE
 
 
 def test_the_document_is_served_and_says_what_there_is(reading: Client) -> None:
@@ -128,7 +132,12 @@ def test_the_document_is_served_and_says_what_there_is(reading: Client) -> None:
     assert served["openapi"].startswith("3.1")
     assert {f"{method.upper()} {path}" for path, one in served["paths"].items() for method in one} == {
         f"{operation.method} {operation.path}" for operation in OPERATIONS
-    }
+    } | BESIDE
+
+
+def test_all_answers_to_senders_of_webhooks_are_described() -> None:
+    described = DOCUMENT["paths"]["/webhooks/{source}"]["post"]["responses"]
+    assert set(described) == {"200", "202", *(str(status) for status in webhook_answers._DETAILS)}
 
 
 def test_every_operation_is_described() -> None:
@@ -139,7 +148,7 @@ def test_every_operation_is_described() -> None:
             assert 5 < len(one["summary"]) < 110, (method, path, one["summary"])
             assert "?" not in one["summary"]
             assert all(parameter.get("description") or parameter["in"] == "path" for parameter in one["parameters"])
-    assert len(names) == len(OPERATIONS)
+    assert len(names) == len(OPERATIONS) + len(BESIDE)
 
 
 def test_what_needs_a_token_says_so() -> None:
