@@ -1,9 +1,10 @@
-"""The daemon's log: one line per event on stderr, as text for people or JSON for machines."""
+"""The daemon's log: one line per event on stderr, as text for people or JSON for machines, or in the journal."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, MutableMapping
@@ -14,6 +15,7 @@ import structlog
 
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.stamp import to_text
+from scheduler.observe.journal import Journal, JournalHandler, as_text, goes_to_journal, to_fields
 
 _WARNINGS = frozenset(
     {"notification.delayed", "notification.failed", "database.lost", "queue.saturated", "scan.hole", "scan.unlisted"}
@@ -63,9 +65,14 @@ class LogCounts:
 def configure_logs(
     style: str, stream: TextIO | None = None, level: int = logging.INFO, counts: LogCounts | None = None
 ) -> None:
-    """`console`, `json`, or `auto`: console on a terminal, else JSON. Libraries that use `logging` come out alike, from
-    warnings on. Values are written as they are: whoever logs keeps secrets out."""
-    stream = cast(TextIO, _Steady(stream or sys.stderr))
+    """`console`, `json`, or `auto`: console on a terminal, fields of the journal where a service manager leads there,
+    else JSON. Libraries that use `logging` come out alike, from warnings on. Values are written as they are: whoever
+    logs keeps secrets out."""
+    plain = stream or sys.stderr
+    journal = None
+    stream = cast(TextIO, _Steady(plain))
+    if style == "auto" and goes_to_journal(os.environ, plain):
+        journal = Journal(stream)
     console = style == "console" or (style == "auto" and stream.isatty())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -74,8 +81,10 @@ def configure_logs(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _instants,
     ]
-    if console:
-        ending: list[Any] = [
+    if journal is not None:
+        ending: list[Any] = [structlog.processors.format_exc_info, to_fields]
+    elif console:
+        ending = [
             structlog.dev.ConsoleRenderer(
                 colors=stream.isatty(),
                 # The prettier ones show local variables, and with them secrets.
@@ -87,12 +96,13 @@ def configure_logs(
     structlog.configure(
         processors=[*shared, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(stream) if journal is None else lambda *_: journal,
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(stream)
+    handler = logging.StreamHandler(stream) if journal is None else JournalHandler(journal)
+    last: list[Any] = [] if journal is None else [as_text]
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[_no_internals, *ending])
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[_no_internals, *ending, *last])
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
