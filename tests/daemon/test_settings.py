@@ -164,6 +164,13 @@ def test_a_user_without_a_home_must_name_a_directory(monkeypatch: pytest.MonkeyP
     assert load_settings({}, {"XDG_STATE_HOME": "/x"}).state_dir == Path("/x/schedulerd")
 
 
+def test_links_begin_with_the_address_that_people_use() -> None:
+    assert load().public_url == ""
+    assert load({"SCHEDULER_PUBLIC_URL": "https://cron.example.com/x/"}).public_url == "https://cron.example.com/x"
+    for wrong in ("cron.example.com", "https://", "https://h?x=1", "ftp://h"):
+        assert "SCHEDULER_PUBLIC_URL" in problem(SCHEDULER_PUBLIC_URL=wrong)
+
+
 def test_the_url_that_is_pinged_may_come_from_a_file(tmp_path: Path) -> None:
     assert load().ping_url == ""
     file = tmp_path / "ping"

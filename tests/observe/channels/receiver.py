@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ class Got:
     path: str
     headers: dict[str, str]
     body: bytes
+    at: float = field(default_factory=time.time)
 
     def json(self) -> Any:
         return json.loads(self.body)
