@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import IO
 from urllib.parse import unquote
 
@@ -53,7 +56,7 @@ class ProcessCourier:
     def close(self) -> None:
         """Ends what is being sent."""
         for process in list(self._processes):
-            process.kill()
+            _end(process)
 
     def _ask(self, order: str, count: int) -> list[Answer]:
         names = (*_PASSED_ON, *_PROXIES, *map(str.lower, _PROXIES))
@@ -76,7 +79,7 @@ class ProcessCourier:
             return list(_answers(process, order, count))
         finally:
             self._processes.discard(process)
-            process.kill()
+            _end(process)
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 _close(pipe)
@@ -93,8 +96,7 @@ def _answers(process: subprocess.Popen[str], order: str, count: int) -> Iterator
             yield Answer(False, f"no answer within {WITHIN:g} s", silent=True)
             return
         if not line:
-            code = process.wait()
-            yield Answer(False, f"the process that sends ended with {code} before it was done", silent=True)
+            yield Answer(False, "the process that sends ended before it was done", silent=True)
             return
         answer = answer_of(json.loads(line))
         yield answer
@@ -115,6 +117,13 @@ def _talk(process: subprocess.Popen[str], order: str, lines: queue.SimpleQueue[s
     except (OSError, ValueError):
         pass  # It was ended.
     lines.put("")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """With all that it started: who else holds the pipe would keep its reader waiting. Nobody has waited for it yet, so
+    that the number is still its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _close(pipe: IO[str] | None) -> None:
