@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from contextlib import ExitStack, closing, suppress
@@ -19,6 +20,7 @@ from scheduler.engine.recovery import recover
 from scheduler.installation import lock_database, open_own_store
 from scheduler.memory import compacted, give_back
 from scheduler.observe.logs import configure_logs, log_notices
+from scheduler.observe.spans import export_spans
 from scheduler.patience import ToldToStop
 from scheduler.settings import Settings
 from scheduler.succession import succeed
@@ -55,6 +57,7 @@ class Life:
         stage("Reading the jobs file")
         read = [app.file.load()]  # Of which nothing must be kept here.
         with ExitStack() as stack:
+            stack.callback(export_spans(app.bus, os.environ, VERSION))
             stage("Taking the state directory")
             say = partial(log.warning, "state_directory_held")
             lock = StateLock.acquire(settings.state_dir, say=lambda text: say(detail=text))
@@ -83,6 +86,7 @@ class Life:
                 author="start",
                 node=app.membership.node(),
                 gone=inherited.nodes,
+                finished=inherited.finished,
                 after_restore=self._settings.after_restore,
             )
         )

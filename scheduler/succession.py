@@ -6,11 +6,13 @@ import pwd
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 import structlog
 
 from scheduler.core.job import Action, Configuration, Job
+from scheduler.core.lifecycle import settle
 from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome
 from scheduler.core.ports import Store
@@ -27,10 +29,12 @@ log = structlog.get_logger("daemon")
 
 @dataclass(frozen=True, slots=True)
 class Inheritance:
-    """The nodes that this daemon succeeds, and what is `known` to have become of their attempts (run, number)."""
+    """The nodes that this daemon succeeds, and what is `known` to have become of their attempts (run, number); after
+    those that are `finished` no other follows."""
 
     nodes: tuple[str, ...]
     known: Mapping[tuple[str, int], Outcome]
+    finished: frozenset[tuple[str, int]]
 
 
 def succeed(
@@ -44,7 +48,19 @@ def succeed(
     if ended:
         log.warning("left_processes_ended", count=ended)
     same_boot = lock.former.since is not None
-    return Inheritance(tuple(runs), _known(lock.directory, held, records, configuration, same_boot=same_boot))
+    known = _known(lock.directory, held, records, configuration, same_boot=same_boot)
+    return Inheritance(tuple(runs), known, _finished(held, known, configuration, store.now()))
+
+
+def _finished(
+    held: list[Run], known: Mapping[tuple[str, int], Outcome], configuration: Configuration, now: datetime
+) -> frozenset[tuple[str, int]]:
+    found = set()
+    for run in held:
+        outcome = known.get((run.id, run.attempt))
+        if outcome is not None and settle(run, outcome, configuration.jobs.get(run.job), now, 0.0).status.final:
+            found.add((run.id, run.attempt))
+    return frozenset(found)
 
 
 def _known(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -14,10 +15,11 @@ from scheduler.core.canary import lacks_canary, seen, written
 from scheduler.core.commands import Reloaded
 from scheduler.core.errors import InvalidInput, Refused, SchedulerError, StartError
 from scheduler.core.execution import Bus
-from scheduler.core.job import Configuration
+from scheduler.core.job import Configuration, Job
 from scheduler.core.model import Generation
-from scheduler.core.policy import plan
+from scheduler.core.policy import Plan, plan
 from scheduler.core.ports import Store, Transaction
+from scheduler.core.requests import Due
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.line import Line
@@ -91,12 +93,14 @@ class Reloader:
         author: str,
         node: str,
         gone: Collection[str] = (),
+        finished: Collection[tuple[str, int]] = (),
         after_restore: bool = False,
     ) -> Reloaded:
         """At start: puts the file in force, unless other nodes live and it would remove jobs or is an older one; then
         this node follows what is in force, or stands aside until it can load that. `gone`: nodes that this one succeeds
-        and that cannot live any more, however young their last beat is. `after_restore`: what is owed is written off
-        first; StartError if other nodes live."""
+        and that cannot live any more, however young their last beat is; `finished`: attempts of theirs (run, number)
+        that ended for good, which the ledger does not know yet. `after_restore`: what is owed is written off first;
+        StartError if other nodes live."""
         now, known = self._store.now(), {node, *gone}
         with self._store.begin() as tx:
             newest = tx.generations.newest(lock=True)
@@ -104,7 +108,8 @@ class Reloader:
                 self._write_off(tx, newest, known, now)
             reason = self._not_taken(tx, newest, file, known, now)
             if reason is None:
-                reloaded, planned = self._apply(tx, newest, file, now, author, drop_pending=True)
+                judge = _without(finished, self._judge)
+                reloaded, planned = self._apply(tx, newest, file, now, author, judge, drop_pending=True)
         if reason is None:
             return self._enter(reloaded, file, author, planned)
         log.warning("file_not_taken", reason=reason, remedy="`schedctl reload` on this node applies it")
@@ -156,7 +161,7 @@ class Reloader:
             now = self._store.now()
             with self._store.begin() as tx:
                 newest = tx.generations.newest(lock=True)
-                reloaded, planned = self._apply(tx, newest, file, now, author, drop_pending=drop_pending)
+                reloaded, planned = self._apply(tx, newest, file, now, author, self._judge, drop_pending=drop_pending)
             return self._enter(reloaded, file, author, planned)
         except (InvalidInput, Refused) as error:
             # `check` finds errors of the file; what stands against a good one is seen beside what is in force.
@@ -173,15 +178,14 @@ class Reloader:
         file: Configuration,
         now: datetime,
         author: str,
+        judge: Judge,
         *,
         drop_pending: bool,
     ) -> tuple[Reloaded, Planned]:
         if newest is not None and not self._differs(tx, newest, file):
             return Reloaded(True, newest.id, file.hash, unchanged=written(file.jobs)), []
         old = self._readable(newest)
-        generation, difference, planned = swap(
-            tx, newest, old, file, now, author, self._judge, drop_pending=drop_pending
-        )
+        generation, difference, planned = swap(tx, newest, old, file, now, author, judge, drop_pending=drop_pending)
         reloaded = Reloaded(
             applied=True,
             generation=generation.id,
@@ -284,3 +288,13 @@ class Reloader:
             and now - other.beat_at < LIVE_WITHIN
             for other in tx.nodes.all()
         )
+
+
+def _without(finished: Collection[tuple[str, int]], judge: Judge) -> Judge:
+    """What has ended for good is in nobody's way."""
+
+    def judged(job: Job, due: Due, now: datetime) -> Plan:
+        left = tuple(one for one in due.unfinished if (one.run, one.attempt) not in finished)
+        return judge(job, replace(due, unfinished=left), now)
+
+    return judged

@@ -132,6 +132,21 @@ def test_a_reload_judges_what_is_owed_by_what_has_ended(store: SqlStore) -> None
     assert instants(rig.runs("a")) == [at(8, 1), at(8, 2)]
 
 
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_start_judges_what_is_owed_by_what_the_former_supervisor_wrote_down(store: SqlStore, finished: bool) -> None:
+    """Before anything of that is settled."""
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    (run,) = rig.executor.live
+    rig.turn(minutes=1)
+    following = Rig(store, jobs({"a": {**MINUTELY, "priority": 1}}), rig.clock, start=False)
+    following.reloader.start(
+        following.load(), author="start", node=following.node, gone=[rig.node], finished={(run, 1)} if finished else ()
+    )
+    assert [skip.blocked_by for skip in rig.skips("a")] == ([] if finished else [run])
+    assert instants(rig.runs("a")) == ([at(8, 1), at(8, 2)] if finished else [at(8, 1)])
+
+
 def test_an_end_that_can_never_be_written_does_not_stop_planning(
     sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
