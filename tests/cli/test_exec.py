@@ -341,6 +341,19 @@ def test_ctrl_c_reaches_the_command_once(host: Host) -> None:
     assert host.ended().exit_code == 5
 
 
+def test_ctrl_c_is_for_those_whom_the_terminal_sends_it(host: Host) -> None:
+    """One that left the group of the terminal hears nothing of it, as without us."""
+    script = (
+        "import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])\nos.setpgid(0, 0)\n"
+        "print('ready', flush=True)\nprint('heard', signal.sigtimedwait([2], 1))"
+    )
+    terminal = Terminal([*SCHEDCTL, "exec", "backup", "--", *PYTHON, script], host.environ)
+    terminal.until("ready")
+    terminal.interrupt()
+    terminal.until("heard None")
+    assert terminal.end() == 0
+
+
 def test_many_at_once(host: Host) -> None:
     found: list[int] = []
 

@@ -104,6 +104,13 @@ def test_runs_with_rids_go_side_by_side(rig: Rig) -> None:
     assert rig.statuses("a") == ["COMPLETED", "RUNNING"]
 
 
+def test_what_has_no_rid_is_not_about_a_run_that_has_one(rig: Rig) -> None:
+    with_rid = tell(rig, Word.START, rid=RID)
+    assert tell(rig) != with_rid
+    assert tell(rig, Word.START) != with_rid
+    assert rig.statuses("a") == ["RUNNING", "COMPLETED", "RUNNING"]
+
+
 def test_without_rid_a_start_gives_up_the_one_before(rig: Rig) -> None:
     first = tell(rig, Word.START)
     rig.turn(minutes=5)

@@ -15,7 +15,7 @@ import structlog
 from scheduler.core.access import Role
 from scheduler.core.errors import DatabaseAway
 from scheduler.core.model import Output, Run, Status
-from scheduler.core.sign import LONGEST_TEXT
+from scheduler.core.sign import LONGEST_TEXT, Noted, Sign
 from scheduler.store.store import SqlStore
 from scheduler.web.app import create_outside
 from scheduler.web.outside import Outside
@@ -119,7 +119,16 @@ def test_a_start_and_an_end_are_one_run(world: World) -> None:
 
 def test_the_end_of_a_long_body_is_kept(world: World) -> None:
     body = b"x" * 300_000 + b"the last line\n"
+    told: list[Sign] = []
+    take = world.faces.rig.signs.take
+
+    def taken(sign: Sign) -> Noted:
+        told.append(sign)
+        return take(sign)
+
+    world.faces.rig.signs.take = taken  # type: ignore[method-assign]
     assert world.ping("/3", method="POST", content=body).status_code == 200
+    assert [(len(one.text), one.omitted) for one in told] == [(LONGEST_TEXT, len(body) - LONGEST_TEXT)]
     (run,) = world.runs
     output = world.output(run.id)
     assert output is not None
