@@ -66,4 +66,5 @@ def announce_settled(bus: Bus, run: Run, now: datetime, *, lost_with: str | None
         took=run.took,
         next_attempt_at=run.not_before if run.status is Status.PENDING else None,
         lost_with=lost_with,
+        trace=run.trace,
     )
