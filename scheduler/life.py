@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import os
 import signal
 import threading
 from contextlib import ExitStack, closing, suppress
@@ -21,7 +20,6 @@ from scheduler.engine.recovery import recover
 from scheduler.installation import lock_database, open_own_store
 from scheduler.memory import compacted, give_back
 from scheduler.observe.logs import configure_logs, log_notices
-from scheduler.observe.spans import export_spans
 from scheduler.observe.spans import export_spans
 from scheduler.patience import ToldToStop
 from scheduler.settings import Settings
@@ -59,7 +57,6 @@ class Life:
         stage("Reading the jobs file")
         read = [app.file.load()]  # Of which nothing must be kept here.
         with ExitStack() as stack:
-            stack.callback(export_spans(app.bus, os.environ, VERSION))
             stack.callback(export_spans(app.bus, os.environ, VERSION))
             stage("Taking the state directory")
             say = partial(log.warning, "state_directory_held")
