@@ -52,7 +52,7 @@ def habits_json(completed: Sequence[Run], definition: Mapping[str, Any]) -> Show
         [
             _seconds(run.scheduled_for, run.finished_at)
             for run in completed
-            if run.finished_at and run.scheduled_for and run.cause is Cause.SCHEDULE
+            if run.finished_at and run.scheduled_for and run.cause in (Cause.SCHEDULE, Cause.API)
         ]
     )
     advice = [_advice("timeout", once, definition, "the longest of {count} runs took {longest}")]
