@@ -235,11 +235,15 @@ def _configuration(tally: Tally, configuration: Configuration | None) -> Iterato
 
 def _ledger(gauges: Gauges, now: datetime) -> Iterator[Metric]:
     states = {"enabled": 0, "disabled": 0, "paused": 0, "running": 0, "overdue": 0}
+    states |= dict.fromkeys(("missed", "failing", "unknown", "new"), 0)
     for one in gauges.jobs:
         states["enabled" if one.state.enabled else "disabled"] += 1
         states["paused"] += one.paused_since is not None
         states["running"] += one.running > 0
         states["overdue"] += one.state.deadline_at is not None and one.state.deadline_at < now
+        states["new"] += one.state.last_success_at is None
+        if one.state.state in states:
+            states[one.state.state] += 1
     by_state = {(name,): float(count) for name, count in states.items()}
     yield _gauge("schedctl_jobs", "Jobs by state; a job may be in several.", ("state",), by_state)
     due = [one.state.next_due_at for one in gauges.jobs if one.state.enabled and one.state.next_due_at is not None]

@@ -27,20 +27,9 @@ class JobFamilies:
         self._histograms = histograms
         self._labels: dict[str, str] = {}
         self._told: dict[str, tuple[Job | None, str]] = {}
-        self._passed: dict[str, datetime] | None = None
 
-    def update(self, gauges: Gauges, now: datetime) -> None:
-        """Notes which jobs there are, and counts the deadlines that passed since the last look."""
-        passed = {
-            one.state.name: one.state.deadline_at
-            for one in gauges.jobs
-            if one.state.deadline_at is not None and one.state.deadline_at < now
-        }
-        for name, deadline in passed.items():
-            # What had passed before this process began was counted by the one before.
-            if self._passed is not None and self._passed.get(name) != deadline:
-                self._tally.add("missed_deadlines", (name,))
-        self._passed = {**(self._passed or {}), **passed}
+    def update(self, gauges: Gauges) -> None:
+        """Notes which jobs there are."""
         before, self._labels = self._labels, {}
         for one in gauges.jobs:
             name = one.state.name
@@ -89,7 +78,9 @@ class JobFamilies:
         )
         yield self._counter("schedctl_job_retries_total", "Further attempts that were scheduled.", "retries")
         yield self._counter(
-            "schedctl_job_missed_deadlines_total", "Deadlines that passed without a success.", "missed_deadlines"
+            "schedctl_job_missed_deadlines_total",
+            "Deadlines that passed without a success, as this node noted them.",
+            "missed_deadlines",
         )
 
     def _durations(self) -> str:

@@ -110,7 +110,7 @@ class Metrics:
         else:
             gauges = _merged(self._gauges, gauges, touched)
         with self._lock:
-            self._jobs.update(gauges, now)
+            self._jobs.update(gauges)
             self._gauges, self._now, self._read_at, self._database_up = gauges, now, monotonic, True
             self._scans = scans
         return True
@@ -225,6 +225,7 @@ def _told(tally: Tally, fields: Mapping[str, object], result: str) -> None:
 
 
 _LISTENERS: dict[str, Callable[[Tally, Mapping[str, object]], None]] = {
+    "job.missed": lambda tally, fields: tally.add("missed_deadlines", (str(fields["job"]),)),
     "run.settled": _settled,
     "run.skipped": _skipped,
     "run.started": _started,

@@ -19,6 +19,7 @@ from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.metrics import EVERY, Metrics
 from scheduler.observe.tally import Histogram
 from scheduler.store.store import SqlStore
+from scheduler.web.job_json import job_json
 from tests.engine.doubles import START
 from tests.engine.rig import Rig
 from tests.faces import JOBS
@@ -386,25 +387,42 @@ def test_what_a_node_says_of_itself(watched: Watched) -> None:
 
 
 def test_deadlines_that_pass_are_counted_once_each(watched: Watched) -> None:
-    """Not those that had passed before this process looked for the first time."""
+    """By the node that noted it, so that over all nodes each miss counts once."""
 
     def missed(page: Page) -> float:
         return of(page, "schedctl_job_missed_deadlines_total", job_name="minutely")
 
+    def watch(minutes: int) -> None:
+        for _ in range(2 * minutes):
+            rig.tick(seconds=30)
+
     rig = watched.rig
     assert missed(watched.refresh()) == 0
-    rig.tick(minutes=1)
-    rig.turn(minutes=11)
+    watch(12)
     for _ in range(3):
         assert missed(watched.refresh()) == 1
+    assert of(watched.refresh(), "schedctl_jobs", state="missed") == 1
     rig.finish()
-    assert missed(watched.refresh()) == 1
-    rig.tick(minutes=1)
-    rig.turn(minutes=30)
+    page = watched.refresh()
+    assert (missed(page), of(page, "schedctl_jobs", state="missed")) == (1, 0)
+    watch(30)
     assert missed(watched.refresh()) == 2
     later = Metrics(rig.bus, "1", "2", configuration=lambda: rig.in_force.current.configuration)
     later.refresh(rig.store, rig.clock.now())
     assert missed(read(later.render())) == 0
+
+
+@pytest.mark.parametrize("minutes", [0, 3, 30])
+def test_everybody_is_told_the_same_deadline(watched: Watched, minutes: int) -> None:
+    watched.rig.tick(minutes=minutes)
+    page = watched.refresh()
+    with watched.rig.store.queries() as queries:
+        views = queries.jobs(watched.rig.clock.now())
+    now = watched.rig.clock.now()
+    for view in views:
+        told = job_json(view, now, None)["deadline_at"]
+        exported = of(page, "schedctl_job_deadline_timestamp_seconds", job_name=view.state.name)
+        assert exported == (math.inf if told is None else datetime.fromisoformat(told).timestamp())
 
 
 def test_what_is_nearly_always_nothing_is_told_where_it_is_something(watched: Watched) -> None:
