@@ -35,6 +35,7 @@ from scheduler.web.guard import Guard
 from scheduler.web.openapi import document
 from scheduler.web.operation import Operation
 from scheduler.web.outside import Branch
+from scheduler.web.ping_paths import PATHS as PING_PATHS
 from scheduler.web.ping_words import PREFIX as PINGS
 from scheduler.web.pings import Pings
 from scheduler.web.porter import Porter
@@ -42,14 +43,17 @@ from scheduler.web.rates import Lines
 from scheduler.web.router import Router
 from scheduler.web.shapes import OBJECT
 from scheduler.web.waiting import RunWatch
-from scheduler.web.webhook_paths import PATHS
+from scheduler.web.webhook_paths import PATHS as WEBHOOK_PATHS
 from scheduler.web.webhooks import PREFIX as WEBHOOKS
 from scheduler.web.webhooks import Webhooks
+
+BESIDE = {**WEBHOOK_PATHS, **PING_PATHS}
+"""What is served beside the operations, as the OpenAPI document tells it."""
 
 
 async def openapi(request: Request) -> Answer:
     """This API, as OpenAPI 3.1."""
-    return Answer(document(OPERATIONS, backend_of(request).version, PATHS))
+    return Answer(document(OPERATIONS, backend_of(request).version, BESIDE))
 
 
 OPERATIONS: Sequence[Operation] = (

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, settings
 from jsonschema import Draft202012Validator
 
 from scheduler.core.access import Access, Role
+from scheduler.web import app as web
 from scheduler.web import webhook_answers
 from scheduler.web.app import OPERATIONS
 from scheduler.web.openapi import document
-from scheduler.web.webhook_paths import PATHS
 from tests.databases import Place
 from tests.faces import Faces, Served
 from tests.web.client import Client
@@ -30,7 +30,7 @@ with warnings.catch_warnings():
     from schemathesis.pytest._test_builder import build_operation_test
     from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-DOCUMENT = document(OPERATIONS, "9.9", PATHS)
+DOCUMENT = document(OPERATIONS, "9.9", web.BESIDE)
 BETWEEN_FIELDS = {
     "/v1/jobs/{name}/runs",
     "/v1/jobs/{name}/pause",
@@ -41,7 +41,11 @@ BETWEEN_FIELDS = {
     "/v1/audit",
 }
 """What is taken there depends on several fields, or on the time: no schema says it."""
-BESIDE = {"GET /webhooks/{source}", "POST /webhooks/{source}"}
+BESIDE = {
+    f"{method} {path}"
+    for path in ("/webhooks/{source}", "/ping/{key}/{job}", "/ping/{key}/{job}/{what}")
+    for method in ("GET", "POST")
+}
 """Served beside the operations."""
 TEXT = """
 version: 1
