@@ -133,6 +133,15 @@ def test_a_job_without_channels_costs_no_statement(sqlite: SqlStore) -> None:
     assert not [notice for notice in one.rig.notices if notice.name == "notification.announced"]
 
 
+def test_a_notifier_with_nothing_to_tell_writes_nothing(sqlite: SqlStore) -> None:
+    one = desk(sqlite)
+    one.tick()
+    written = one.rig.store.writes
+    for _ in range(100):
+        one.tick(seconds=1)
+    assert one.rig.store.writes == written
+
+
 def test_a_completion_is_told_to_those_who_asked_with_its_result(store: SqlStore) -> None:
     one = desk(store, {"a": {**HOURLY, "notify": {"ops": ["completed"], "mail": ["missed"]}}, "b": HOURLY})
     one.rig.tick(hours=1)
