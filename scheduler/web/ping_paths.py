@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from scheduler.web.values import Schema
 
-_ABOUT = """A job that runs elsewhere tells that a run ended well. The key is a token of role `ping`; with `-` in its place
-it is in the header Authorization. Whoever has no right key hears 404, whatever was asked for."""
-_WORDS = """The same; `what` is `start`, `fail`, `log`, or an exit code from 0 to 255. Of the body the last 10 kB are kept as
-output."""
+_ABOUT = """A job that runs elsewhere tells that a run ended well. The key is a token of role `ping`; with `-` in its
+place it is in the header Authorization. Whoever has no right key hears 404, whatever was asked for."""
+_WORDS = """The same; `what` is `start`, `fail`, `log`, or an exit code from 0 to 255. The last 10 kB of the body are
+kept as output."""
 
 _TEXT: Schema = {"text/plain": {"schema": {"type": "string"}}}
 _ANSWERS: Mapping[str, str] = {
