@@ -10,6 +10,8 @@ from datetime import datetime
 
 from scheduler.config.crontab import Entry, Given, LeftOut, read_crontabs, with_zone
 from scheduler.config.crontab_columns import Known
+from scheduler.config.crontab_external import steps as expected_steps
+from scheduler.config.crontab_external import wrapped_lines
 from scheduler.config.crontab_homes import Homes
 from scheduler.config.crontab_names import name_of
 from scheduler.config.crontab_notes import (
@@ -65,6 +67,7 @@ def import_crontab(
     now: datetime,
     faithful: bool = False,
     shadow: bool = False,
+    external: bool = False,
     homes: Homes | None = None,
     known: Known | None = None,
     schedctl: str = "/usr/local/bin/schedctl",
@@ -73,18 +76,25 @@ def import_crontab(
 
     `zone` is the one of the machine, in which cron read them (entries below a CRON_TZ keep theirs). `faithful`
     writes cron's policies and environment instead of ours; `shadow` writes every job disabled. `homes` are those of
-    this machine, in which cron starts commands; `schedctl` is the program's path for a unit."""
+    this machine, in which cron starts commands; `schedctl` is the program's path for a unit. `external`: the lines stay
+    where they are, only what they tell is expected."""
     homes = homes or Homes()
     crontab = read_crontabs(texts, known or Known())
     jobs: dict[str, Entry] = {}
     for entry in with_zone(crontab.entries, zone):
         jobs[name_of(entry.command, jobs)] = _as_cron(entry, homes) if faithful else entry
-    common = _common(jobs.values())
+    common = {} if external else _common(jobs.values())
     lines = _head(texts, zone, faithful, common)
     for name, entry in jobs.items():
-        lines += ["", *_job(name, entry, zone, shadow, common, homes)]
+        when = _when(name, entry, zone, shadow, "" if external else f"; it is started with: schedctl run-now {name}")
+        lines += ["", *when, *(["    external: true"] if external else _what(entry, common, homes))]
     if not jobs:
         lines[-1] = "jobs: {}"
+    system = {one.name for one in texts if one.system}
+    if external:
+        told = expected_steps(wrapped_lines(jobs, system)) if jobs else []
+        lost = [one for one in crontab.left_out if one.lost]  # All else stays in the crontab.
+        return Imported("\n".join(lines) + "\n", jobs, {}, lost, next_times(jobs, now), [], told)
     return Imported(
         yaml="\n".join(lines) + "\n",
         jobs=jobs,
@@ -92,7 +102,7 @@ def import_crontab(
         left_out=crontab.left_out,
         times=next_times(jobs, now),
         boot=boot_unit([name for name, entry in jobs.items() if entry.schedule is None], schedctl),
-        steps=steps_of(jobs, shadow, {one.name for one in texts if one.system}) if jobs else [],
+        steps=steps_of(jobs, shadow, system) if jobs else [],
     )
 
 
@@ -115,20 +125,25 @@ def _head(texts: Sequence[Given], zone: str, faithful: bool, common: Mapping[str
     return [*lines, "", "jobs:"]
 
 
-def _job(name: str, entry: Entry, zone: str, shadow: bool, common: Mapping[str, str], homes: Homes) -> list[str]:
+def _when(name: str, entry: Entry, zone: str, shadow: bool, how: str) -> list[str]:
     lines = [f"  # {_comment(entry.file)}:{entry.line}", f"  {_scalar(name)}:"]
     if entry.description:
         lines.append(f"    description: {_scalar(entry.description, text=True)}")
     if shadow:
         lines.append("    enabled: false")
     if entry.schedule is None:
-        lines.append(f"    # @reboot: no schedule; it is started with: schedctl run-now {name}")
+        lines.append(f"    # @reboot: no schedule{how}")
     else:
         lines.append(f"    schedule: {_quoted(entry.schedule)}")
         if both_days(entry.schedule):
             lines.append("    day_match: or")
         if entry.zone != zone:
             lines.append(f"    timezone: {_scalar(entry.zone or zone)}")
+    return lines
+
+
+def _what(entry: Entry, common: Mapping[str, str], homes: Homes) -> list[str]:
+    lines = []
     shell = entry.env.get("SHELL", _SHELL)
     if shell == _SHELL:
         lines.append(f"    command: {_quoted(entry.command)}")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     "schedctl import-crontab > jobs.yaml",
     "schedctl import-crontab /etc/crontab /etc/cron.d > jobs.yaml",
     "crontab -l -u www-data | schedctl import-crontab - --user www-data --faithful",
+    "ssh db7 crontab -l | schedctl import-crontab - --external --tz Europe/Berlin > jobs.yaml",
 )
 @click.argument("files", nargs=-1, metavar="[FILE|FOLDER|-]...")
 @click.option("--system", is_flag=True, help="Lines have a column for the user, as in /etc/crontab and /etc/cron.d.")
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--timezone", "--tz", "zone", metavar="ZONE", help="The zone in which cron read them (default: yours).")
 @click.option("--faithful", is_flag=True, help="Cron's policies instead of ours: overlaps, no catch-up, no repeats.")
 @click.option("--shadow", is_flag=True, help="Every job disabled, to look first.")
+@click.option("--external", is_flag=True, help="The lines stay where they are, and tell how it went: schedctl exec.")
 def import_crontab(
     surface: Surface,
     files: tuple[str, ...],
@@ -41,6 +43,7 @@ def import_crontab(
     zone: str | None,
     faithful: bool,
     shadow: bool,
+    external: bool,
 ) -> int:
     """Writes a jobs.yaml with the jobs of crontabs (default: yours, from `crontab -l`).
 
@@ -55,6 +58,8 @@ def import_crontab(
         zone_of(zone)
     except InvalidInput as error:
         raise click.UsageError(f"{error.reason}; {error.hint}") from None
+    if external and (faithful or shadow):
+        raise click.UsageError("--external runs nothing here: leave out --faithful and --shadow")
     if system and user:
         raise click.UsageError("give --system or --user, not both")
     if system and not files:
@@ -69,6 +74,7 @@ def import_crontab(
             now=surface.now(),
             faithful=faithful,
             shadow=shadow,
+            external=external,
             homes=Homes(_home, _may_be_folder, None if user else _myself()),
             known=Known(_is_user, _is_program),
             schedctl=shutil.which("schedctl") or str(Path(sys.argv[0]).absolute()),
