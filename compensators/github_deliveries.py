@@ -21,6 +21,7 @@ from scheduler.core.compensator import (
     Page,
     Undecodable,
     Window,
+    known_to_inbox,
 )
 from scheduler.core.errors import InvalidInput, refuse_all
 from scheduler.core.sender_time import sender_instant
@@ -111,14 +112,21 @@ class GithubDeliveries:
         return reply
 
     def _with_payloads(self, client: Client, window: Window, raw: list[Json]) -> tuple[Item, ...]:
-        """Of several attempts for one GUID one is enough."""
+        """Of several attempts for one GUID one is enough, and of what came none: its payload is known."""
         found: dict[str, Item] = {}
+        lacking: dict[str, Json] = {}
         for one in raw:
             summary = _summary(one)
             if isinstance(summary, Undecodable):
                 found[summary.raw] = summary
             elif one.get("event") != _PING and summary.id not in found and within(window, [summary]):
-                found[summary.id] = self._payload(client, one, summary.occurred_at)
+                found[summary.id] = summary
+                lacking[summary.id] = one
+        known = known_to_inbox(lacking)
+        for id_, one in lacking.items():
+            at = found[id_].occurred_at
+            if id_ not in known and at is not None:
+                found[id_] = self._payload(client, one, at)
         return tuple(found.values())
 
     def _payload(self, client: Client, one: Json, at: datetime) -> Item:

@@ -6,7 +6,9 @@ stores nor decides what is new. It runs in a worker process, sees this module al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol
@@ -30,8 +32,8 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class ListedEvent:
     """One event as the provider lists it. `id` is the one that its webhook carries, `body` the JSON that its webhook
-    would have (a compensator that only gets a summary asks for the rest). `headers`: those of the webhook, where the
-    source reads fields from them. `occurred_at`: the provider's time, by which the list is cut."""
+    would have (a compensator that only gets a summary asks for the rest, see `known_to_inbox`). `headers`: those of the
+    webhook, where the source reads fields from them. `occurred_at`: the provider's time, by which the list is cut."""
 
     id: str
     occurred_at: datetime
@@ -95,6 +97,29 @@ class ListingFailed(Exception):
     def __init__(self, why: str, *, final: bool = False) -> None:
         super().__init__(why)
         self.final = final
+
+
+Known = Callable[[Collection[str]], Collection[str]]
+"""Of these ids, those whose events came already."""
+
+_known: ContextVar[Known | None] = ContextVar("known", default=None)
+
+
+def known_to_inbox(ids: Collection[str]) -> set[str]:
+    """Of these ids, those whose events came already, to be asked inside `pages` by a compensator whose bodies take a
+    call each: these events it may give without (`body` None). Outside of a scan none is known."""
+    known = _known.get()
+    return set(ids) & set(known(ids)) if known is not None and ids else set()
+
+
+@contextmanager
+def answering(known: Known) -> Iterator[None]:
+    """Compensators that list in this block, in this thread, are answered so."""
+    token = _known.set(known)
+    try:
+        yield
+    finally:
+        _known.reset(token)
 
 
 class Compensator(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from scheduler.core import scanning
-from scheduler.core.compensator import Coverage, Page, Undecodable
+from scheduler.core.compensator import Coverage, ListingFailed, Page, Undecodable
 from scheduler.core.errors import Refused
 from scheduler.core.ids import short
 from scheduler.core.job import Job
@@ -33,8 +33,8 @@ NAMED = 100
 @dataclass(slots=True)
 class Pass:
     """One attempt of a scan. `skew`: the provider's clock minus ours. `dry`: nothing is written but a report.
-    `unmarked` counts what only a dry run has seen listed, `asides` has what it could not read. `last` is the last page
-    that was taken."""
+    `unmarked` counts what only a dry run has seen listed, `asides` has what it could not read. `vouched` are the ids
+    that the compensator of the page under way was told to be known. `last` is the last page that was taken."""
 
     run: Run
     job: Job
@@ -47,6 +47,7 @@ class Pass:
     last: Page = field(default_factory=lambda: Page(()))
     unmarked: int = 0
     asides: list[Aside] = field(default_factory=list)
+    vouched: set[str] = field(default_factory=set)
     _order: deque[str] = field(default_factory=deque)
     _seen: set[str] = field(default_factory=set)
 
@@ -63,6 +64,7 @@ class Pass:
     def took(self, page: Page, after: ScanState) -> None:
         """After the commit."""
         self.state, self.last, self.pages = after, page, self.pages + 1
+        self.vouched.clear()
         fresh = scanning.ids_of(page) - self._seen
         self._order.extend(fresh)
         self._seen |= fresh
@@ -108,6 +110,8 @@ def take(tx: Transaction, loaded: Loaded, one: Pass, page: Page, now: datetime) 
     page = reader.checked(page, inbox)
     end = scanning.end_of(state.window, one.coverage, page, now)
     found = scanning.sort(page, inbox, one.seen, state, end, one.job.name)
+    if any(item.id in one.vouched for item in found.missing):
+        raise ListingFailed("an event was deleted while its page was read")
     arrived, injected = Arrived([]), len(found.missing)
     if one.dry:
         window = state.window

@@ -7,12 +7,20 @@ and only as long as the run is this node's: a scan that is cut short anywhere go
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from scheduler.core.compensator import Compensator, CursorExpired, ListedEvent, ListingFailed, Page, Throttled
+from scheduler.core.compensator import (
+    Compensator,
+    CursorExpired,
+    ListedEvent,
+    ListingFailed,
+    Page,
+    Throttled,
+    answering,
+)
 from scheduler.core.errors import Refused, SchedulerError, Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.job import Job
@@ -101,17 +109,24 @@ class Scanner:
             state = one.under_way
             assert state.window is not None
             try:
-                for page in compensator.pages(state.window, state.cursor):
-                    self._take(one, page)
-                    if one.pages >= self._most_pages and page.next is not None:
-                        words = f"{one.under_way.counts.pages} pages are read, the window goes on"
-                        self._break_off(one, words, failed=False)
-                        return Snoozed(BREATHER, words)
+                with answering(partial(self._known, one)):
+                    for page in compensator.pages(state.window, state.cursor):
+                        self._take(one, page)
+                        if one.pages >= self._most_pages and page.next is not None:
+                            words = f"{one.under_way.counts.pages} pages are read, the window goes on"
+                            self._break_off(one, words, failed=False)
+                            return Snoozed(BREATHER, words)
                 return self._complete(one)
             except CursorExpired:
                 one.state = self._write(one, lambda tx, loaded, now: list_anew(tx, one))
                 one.forget()
         raise ListingFailed(f"its cursors expired {EXPIRIES} times before their pages were read")
+
+    def _known(self, one: Pass, ids: Collection[str]) -> Collection[str]:
+        with self._store.read() as tx:
+            found = tx.events.known(one.spec.source, ids, one.job.name)
+        one.vouched.update(found)
+        return found
 
     def _take(self, one: Pass, page: Page) -> None:
         before = one.under_way.counts

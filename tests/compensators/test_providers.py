@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from scheduler.core.compensator import (
     ListingFailed,
     Undecodable,
     Window,
+    answering,
 )
 from scheduler.core.errors import InvalidInput
 from scheduler.testing.faults import CALM
@@ -69,6 +70,26 @@ def test_a_redelivery_is_no_further_event_and_its_payload_is_not_fetched(server:
     assert len(server.asked) == 2
 
 
+def test_of_what_came_already_no_payload_is_fetched(server: Server) -> None:
+    deliveries = [delivery(number, f"g{number}", f"2026-03-01T0{number}:00:00Z") for number in (3, 2, 1)]
+    github_answers(server, *deliveries)
+    asked: list[set[str]] = []
+
+    def known(ids: Collection[str]) -> Collection[str]:
+        asked.append(set(ids))
+        return {"g1", "g3", "of another page"}
+
+    with answering(known):
+        found = listed(github(server))
+    assert asked == [{"g1", "g2", "g3"}]
+    assert {one.id: one.body for one in found if isinstance(one, ListedEvent)} == {
+        "g3": None,
+        "g2": {"n": 2},
+        "g1": None,
+    }
+    assert len(server.asked) == 2
+
+
 def test_a_ping_is_no_event(server: Server) -> None:
     github_answers(server, delivery(1, "g1", "2026-03-01T09:00:00Z", event="ping"))
     assert listed(github(server)) == []
@@ -98,7 +119,7 @@ def test_an_inactive_hook_proves_nothing(server: Server) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"repository": "a/b", "organization": "c"}, {"repository": "nothing"}])
 def test_whose_hook(options: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput, match=r"with.repository: "):
+    with pytest.raises(InvalidInput, match=r"with\.(repository|organization): "):
         registry.build("github_deliveries", {"token": "t", "hook": 1, **options}, {})
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scheduler.core.compensator import ListingFailed
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Snoozed
 from tests.executors.harness import Bench, Going, secret
@@ -34,6 +36,24 @@ def test_the_compensator_is_told_where_the_source_has_its_fields(bench: Bench) -
     start(bench).succeeded()
     (item,) = bench.scanning.pages[0].items
     assert item.body["id"] == "data.id"  # type: ignore[union-attr]
+
+
+def test_a_compensator_can_ask_what_came_already(bench: Bench) -> None:
+    going = start(bench, "ask")
+    going.succeeded()
+    going.until_output("known ['a'] []")
+    assert len(bench.scanning.pages) == 3
+
+
+def test_who_cannot_be_told_what_came_ends_in_order(bench: Bench) -> None:
+    """The database is away in the middle of a page; the worker serves the next scan."""
+
+    def away(ids: Collection[str]) -> Collection[str]:
+        raise ListingFailed("the database is away")
+
+    bench.scanning.known = away
+    assert start(bench, "ask").failed().error == "the database is away"
+    start(bench).succeeded()
 
 
 def test_secrets_are_read_when_the_run_starts_and_shown_nowhere(bench: Bench) -> None:

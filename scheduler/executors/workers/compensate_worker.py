@@ -5,14 +5,17 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from functools import partial
 
 from compensators import registry
-from scheduler.core.compensator import Compensator, CursorExpired, ListingFailed, Page, Throttled
+from scheduler.core.compensator import Compensator, CursorExpired, ListingFailed, Page, Throttled, answering
 from scheduler.core.counted import counted
 from scheduler.core.errors import InvalidInput
 from scheduler.executors.workers.function import SourceStamps, own_traceback
 from scheduler.executors.workers.scan_messages import (
+    asking,
     coverage_message,
     end_message,
     failure_message,
@@ -74,13 +77,26 @@ class CompensateWorker:
             return _failed(error)
         self._channel.sendall(pack(answer))
         pages: Iterator[Page] = iter(())
-        for order in orders:
-            if order["do"] == "stop":
-                break
-            if order["do"] == "list":
-                pages = _pages(compensator, order)
-            self._channel.sendall(pack(_next(run, pages)))
+        with answering(partial(self._known, run, orders)), suppress(_Stopped):
+            for order in orders:
+                if order["do"] == "stop":
+                    break
+                if order["do"] == "list":
+                    pages = _pages(compensator, order)
+                self._channel.sendall(pack(_next(run, pages)))
         return {}
+
+    def _known(self, run: str, orders: Iterator[Message], ids: Collection[str]) -> Collection[str]:
+        self._channel.sendall(pack(asking(run, ids)))
+        order = next(orders, None)
+        if order is None or order["do"] != "known":
+            raise _Stopped
+        found: list[str] = order["ids"]
+        return found
+
+
+class _Stopped(BaseException):
+    """The daemon wants no answer any more, in the middle of a page; no compensator may take that for an error."""
 
 
 def _pages(compensator: Compensator, order: Message) -> Iterator[Page]:
@@ -102,6 +118,8 @@ def _next(run: str, pages: Iterator[Page]) -> Message:
         if not isinstance(page, Page):
             raise ListingFailed(f"the compensator gave a {type(page).__name__}; yield Page", final=True)
         return page_message(run, page)
+    except _Stopped:
+        raise
     except BaseException as error:
         return {"run": run, "say": "failure", **_failed(error)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator
 
-from scheduler.core.compensator import Coverage, Cursor, Page, Window
+from scheduler.core.compensator import Coverage, Cursor, Page, Window, known_to_inbox
 from scheduler.executors.workers.pool import Pool
 from scheduler.executors.workers.scan_messages import (
     going_on,
@@ -14,6 +14,7 @@ from scheduler.executors.workers.scan_messages import (
     read_failure,
     read_page,
     stopping,
+    told_known,
 )
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task
@@ -52,6 +53,9 @@ class Conversation:
         while True:
             self._pool.say(self._run, order)
             said = self._answer()
+            while said["say"] == "known?":
+                self._pool.say(self._run, told_known(self._run, known_to_inbox(said["ids"])))
+                said = self._answer()
             if said["say"] == "end":
                 return
             yield read_page(said)

@@ -4,6 +4,8 @@
     worker  {run, say: coverage, …}
     daemon  {do: list, run, window, cursor}
     worker  {run, say: page, items, next, …}
+    worker  {run, say: known?, ids}                                                       on the way to a page, maybe
+    daemon  {do: known, run, ids}                                                         those that came already
     daemon  {do: go on, run}                                                              the page is stored
     …
     worker  {run, say: end}          the window is over; or {run, say: failure, failed}
@@ -18,7 +20,7 @@ with `raw` and `why`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -68,6 +70,14 @@ def listing(run: str, window: Window, cursor: Cursor | None) -> Message:
 
 def going_on(run: str) -> Message:
     return {"do": "go on", "run": run}
+
+
+def asking(run: str, ids: Collection[str]) -> Message:
+    return {"run": run, "say": "known?", "ids": sorted(ids)}
+
+
+def told_known(run: str, ids: Collection[str]) -> Message:
+    return {"do": "known", "run": run, "ids": sorted(ids)}
 
 
 def stopping(run: str) -> Message:
