@@ -3,13 +3,14 @@
 SHELL := /bin/sh
 # Empty: the first good one that is found.
 PYTHON ?=
-BIN := .venv/bin
+VENV := .venv
+BIN := $(VENV)/bin
 # One more than cores: many tests wait.
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 # Tests, and hundreds of programs that they start, are compiled once and not at each start, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run demo test bench lowest check fix lock clean runtime dev
+.PHONY: help run demo test bench lowest lanes check fix lock clean runtime dev
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -34,6 +35,9 @@ lowest: ## run the suite on the oldest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	.venv-lowest/bin/python -m pytest -q -n $(WORKERS) -m "not crash and not load and not monitoring" $(ARGS)
 
+lanes: dev ## run the core of the suite on the other Pythons that are here, and on the oldest versions
+	tools/lanes
+
 check: dev ## lint, types, import contracts, generated files in sync
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,10 +58,10 @@ lock: ## make the lock files anew (needs uv)
 		-c requirements-dev.lock --group build pyproject.toml -o requirements.lock
 
 clean: ## remove the environment and all state
-	rm -rf .venv .venv-lowest var bench/.peers bench/.results
+	rm -rf .venv .venv-* var bench/.peers bench/.results
 
 runtime:
-	@tools/install requirements.lock .runtime "$(PYTHON)"
+	@tools/install $(VENV) requirements.lock .runtime "$(PYTHON)"
 
 dev:
-	@tools/install requirements-dev.lock .dev "$(PYTHON)"
+	@tools/install $(VENV) requirements-dev.lock .dev "$(PYTHON)"

@@ -208,3 +208,13 @@ def test_a_python_that_cannot_make_environments(clone: Clone) -> None:
 def test_this_very_python_is_good_enough() -> None:
     done = subprocess.run([ROOT / "tools/python", sys.executable], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, sys.executable)
+
+
+def test_a_python_that_must_be_tried_and_is_not_here(clone: Clone) -> None:
+    clone.python("python3", "3.11.9")
+    assert clone.make("run").returncode == 0
+    clone.program("dirname", "#!/bin/sh\necho tools\n")
+    environment = {"PATH": str(clone.bin), "CALLS": str(clone.calls), "HOME": str(clone.folder), "LANES_REQUIRED": "1"}
+    done = subprocess.run(["tools/lanes"], cwd=clone.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "LOUDLY: no Python 3.1" in done.stderr
