@@ -20,9 +20,9 @@ LONG = 60.0
 JOBS = """
 defaults: {timezone: UTC}
 jobs:
-  # succeeds every five seconds while the file is there, else it fails, which nobody is told as such
+  # succeeds every two seconds while the file is there, else it fails, which nobody is told as such
   nightly:
-    {schedule: "*/5 * * * * *", grace: 8s, command: [test, -e, FLAG], team: dba, severity: critical, alert_after: 99}
+    {schedule: "*/2 * * * * *", grace: 8s, command: [test, -e, FLAG], team: dba, severity: critical, alert_after: 99}
   # none of these has a success, and nothing may be said of any
   rested: {schedule: "*/5 * * * * *", grace: 4s, command: "false", alert_after: 99}
   dropped: {schedule: "*/5 * * * * *", grace: 15s, command: "false", alert_after: 99}

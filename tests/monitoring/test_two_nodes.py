@@ -22,7 +22,7 @@ JOBS = """
 defaults: {timezone: UTC}
 jobs:
   nightly:
-    {schedule: "*/5 * * * * *", grace: 8s, command: [test, -e, FLAG], team: dba, severity: critical, alert_after: 99}
+    {schedule: "*/2 * * * * *", grace: 8s, command: [test, -e, FLAG], team: dba, severity: critical, alert_after: 99}
 """
 
 
