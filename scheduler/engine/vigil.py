@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration, Job
@@ -17,6 +17,7 @@ from scheduler.engine.unwatched import EVERY, WatchLog, look
 PATIENCE = timedelta(seconds=0.25)
 """After a deadline: what ended in the last moment before it is being written down."""
 BATCH = 500
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Vigil:
@@ -35,9 +36,12 @@ class Vigil:
         the first turn after that finds that nobody watched meanwhile."""
         stretches = self._watch(now)
         until = now - PATIENCE
+        passed: Sequence[JobState] = ()
         with self._store.read() as tx:
-            passed = tx.jobs.passed(until)
-            following = tx.jobs.next_deadline(until)
+            following = tx.jobs.next_deadline(_EARLIEST)
+            if following is not None and following <= until:
+                passed = tx.jobs.passed(until)
+                following = tx.jobs.next_deadline(until)
         self._next = None if following is None else following + PATIENCE
         missed = 0
         for start in range(0, len(passed), BATCH):

@@ -9,8 +9,8 @@ import pytest
 from scheduler.core.state import Flip, State, Why
 from scheduler.engine.vigil import PATIENCE, Vigil
 from scheduler.store.store import SqlStore
-from tests.engine.doubles import TurnedClock
-from tests.engine.rig import START, Rig, at, failed, jobs
+from tests.engine.doubles import START, TurnedClock
+from tests.engine.rig import Rig, at, failed, jobs
 
 HOURLY = {"schedule": "0 * * * *", "grace": "15m"}
 DAILY = {"schedule": "0 9 * * *", "grace": "15m"}
@@ -381,7 +381,7 @@ def test_the_first_run_that_ends_after_an_outage_knows_of_it(sqlite: SqlStore) -
     rig = Rig(sqlite, jobs({"a": DAILY}))
     watch(rig, at(8, 59))
     rig = away(rig, hours=3)
-    rig.planner.tick(rig.clock.now())
+    rig.plan(rig.clock.now())
     rig.finish()
     rig.tick()
     assert flips(rig) == []
@@ -474,7 +474,7 @@ def test_a_job_that_this_node_has_not_loaded_is_left_to_others(sqlite: SqlStore)
     assert other.tick(rig.clock.now()) == 0
 
 
-def test_it_costs_two_questions_while_nothing_passes(sqlite: SqlStore) -> None:
+def test_it_costs_no_write_while_nothing_passes(sqlite: SqlStore) -> None:
     rig = Rig(sqlite, jobs({f"j{number}": HOURLY for number in range(50)}))
     rig.tick()
     writes = rig.store.writes
