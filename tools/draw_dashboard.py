@@ -102,7 +102,7 @@ def _shown(value: float, unit: str) -> str:
         for size, word in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
             if abs(value) >= size:
                 return f"{value / size:.3g} {word}"
-        return f"{value * 1000:.3g} ms" if value else "0 s"
+        return f"{value * 1000:.2g} ms" if value else "0 s"
     return f"{value:.3g}" + {"ops": "/s", "reqps": "/s"}.get(unit, "")
 
 
