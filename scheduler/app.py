@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
@@ -148,7 +147,7 @@ class App:
             self.worker.claim,
             self.worker.take,
             self.worker.amend,
-            partial(time.sleep, HEARING),
+            lambda: self.daemon.poke_later("planner", HEARING),
             turns,
         )
         self._beats = Beats(

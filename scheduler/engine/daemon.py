@@ -90,6 +90,12 @@ class Daemon:
             with suppress(RuntimeError):  # It is being shut down.
                 self._threads.submit(self._work(name))
 
+    def poke_later(self, name: str, delay: timedelta) -> None:
+        """A tick of that loop after so long; of several requests the last counts."""
+        when = self._clock.now() + delay
+        with suppress(RuntimeError):  # It is being shut down.
+            self._scheduler.add_job(self._work(name), "date", run_date=when, id=f"{name}-again", replace_existing=True)
+
     def post(self, work: Callable[[], None]) -> None:
         """Has the main thread do it; from any thread or signal handler."""
         self._inbox.put(work)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 
 import structlog
@@ -26,8 +26,8 @@ log = structlog.get_logger("engine")
 
 BATCH = 500
 """Jobs per transaction: bounds how long one holds the database."""
-HEARING = 0.2
-"""Seconds in which a daemon that is not overloaded hears of, and writes down, what has ended."""
+HEARING = timedelta(milliseconds=200)
+"""In this time a daemon that is not overloaded hears of, and writes down, what has ended."""
 
 Planned = list[tuple[Due, Plan]]
 """What jobs owed, and what becomes of it."""
@@ -36,7 +36,10 @@ Planned = list[tuple[Due, Plan]]
 class Planner:
     """`claim` says what this node could run right now (None: nothing); `hand_over` gets each claim back, with what was
     claimed (None: nobody knows, the transaction failed); `amend` gives what the ledger says of a job as this node knows
-    it better; `listen` waits HEARING seconds; `turns` remembers when all was planned last."""
+    it better; `again` asks for a tick HEARING later; `turns` remembers when all was planned last.
+
+    What would be skipped because a run is in the way is left for HEARING: that run may have ended before, and nobody
+    has heard of it yet. What starts does not wait for that."""
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class Planner:
         claim: Callable[[], Claim | None],
         hand_over: Callable[[Claim, list[Run] | None], None],
         amend: Callable[[Due, datetime], Due],
-        listen: Callable[[], None],
+        again: Callable[[], None],
         turns: Turns,
     ) -> None:
         self._store = store
@@ -57,36 +60,34 @@ class Planner:
         self._claim = claim
         self._hand_over = hand_over
         self._amend = amend
-        self._listen = listen
+        self._again = again
         self._turns = turns
+        self._doubts: dict[str, datetime] = {}
+        """Jobs that were left, and since when."""
 
     def tick(self, now: datetime) -> int:
-        """Plans everything owed at `now`; the number of jobs planned.
-
-        What would be skipped because a run is in the way comes last, after a moment: that run may have ended before,
-        and nobody has heard of it yet. What starts does not wait for that."""
+        """Plans everything owed at `now`; the number of jobs judged."""
         self._turns.begin(now)
-        total, whole = 0, True
+        judged, whole = 0, True
+        doubts = _Doubts(self._doubts, now)
         due = self.next_due()
         if due is not None and due <= now:
-            in_doubt: set[str] = set()
-            total, whole = self._plan_all(now, in_doubt)
-            if whole and in_doubt:
-                self._listen()
-                _, whole = self._plan_all(now, None)
-        if whole:
+            judged, whole = self._plan_all(now, doubts)
+        self._doubts = doubts.left
+        if doubts.fresh:
+            self._again()
+        elif whole and not doubts.left:
             self._turns.end()
-        return total
+        return judged
 
-    def _plan_all(self, now: datetime, in_doubt: set[str] | None) -> tuple[int, bool]:
-        """The number of jobs that were judged, and whether they are all. Those that would be skipped because a run is
-        in the way are left, and noted `in_doubt` (None: none is left)."""
+    def _plan_all(self, now: datetime, doubts: _Doubts) -> tuple[int, bool]:
+        """The number of jobs that were judged, and whether they are all."""
         total = 0
         while True:
             if self._in_force.behind is not None:
                 self._turns.fail(f"this node stood aside: {self._in_force.behind}")
                 return total, False
-            judged = self._batch(now, in_doubt)
+            judged = self._batch(now, doubts)
             if judged is None:
                 self._turns.fail("this node was leaving, or had been declared dead")
                 return total, False
@@ -99,34 +100,36 @@ class Planner:
         with self._store.read() as tx:
             return tx.jobs.next_due(self._in_force.current.generation)
 
-    def _batch(self, now: datetime, in_doubt: set[str] | None) -> int | None:
+    def _batch(self, now: datetime, doubts: _Doubts) -> int | None:
         """None: this node may not plan."""
         try:
-            return self._plan_together(now, in_doubt)
+            return self._plan_together(now, doubts)
         except Unavailable:
             raise
         except Exception:
             log.exception("batch_failed", retry="each job alone")
             return self._plan_one_by_one(now)
 
-    def _plan_together(self, now: datetime, in_doubt: set[str] | None) -> int | None:
+    def _plan_together(self, now: datetime, doubts: _Doubts) -> int | None:
         loaded = self._in_force.current
-        left = in_doubt or set()
         claim: Claim | None = None
+        claimed: list[Run] = []
         try:
             with self._store.begin() as tx:
                 if not tx.nodes.hold(self._node()):
                     return None
-                due = tx.jobs.due(now, loaded.generation, BATCH + len(left))
-                judged = [
-                    (one, self._judge(loaded.configuration, one, now)) for one in due if one.state.name not in left
+                due = [
+                    one
+                    for one in tx.jobs.due(now, loaded.generation, BATCH + len(doubts.left))
+                    if one.state.name not in doubts.left
                 ]
-                planned = judged if in_doubt is None else [one for one in judged if not _in_the_way(one[1])]
-                if not planned:
-                    return self._leave(judged, planned, in_doubt)
-                apply_plans(tx, loaded.configuration, planned, now)
-                claim = self._claim()
-                claimed = tx.runs.claim(replace(claim, skip_busy_queues=True), now) if claim is not None else []
+                judged = [(one, self._judge(loaded.configuration, one, now)) for one in due]
+                planned = [one for one in judged if doubts.settled(one)]
+                if planned:
+                    apply_plans(tx, loaded.configuration, planned, now)
+                    claim = self._claim()
+                if claim is not None:
+                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=True), now)
         except BaseException:
             if claim is not None:
                 self._hand_over(claim, None)
@@ -134,14 +137,7 @@ class Planner:
         announce(self._bus, planned)
         if claim is not None:
             self._hand_over(claim, claimed)
-        return self._leave(judged, planned, in_doubt)
-
-    @staticmethod
-    def _leave(judged: Planned, planned: Planned, in_doubt: set[str] | None) -> int:
-        """Notes those that were judged and not planned; the number of all."""
-        if in_doubt is not None:
-            in_doubt |= {due.state.name for due, _ in judged} - {due.state.name for due, _ in planned}
-        return len(judged)
+        return len(due)
 
     def _plan_one_by_one(self, now: datetime) -> int:
         """After a batch that failed: whatever is wrong with one job disables that job, with an alarm."""
@@ -175,6 +171,25 @@ class Planner:
 
     def _judge(self, configuration: Configuration, due: Due, now: datetime) -> Plan:
         return self._turns.explain(plan(configuration.jobs[due.state.name], self._amend(due, now), now))
+
+
+class _Doubts:
+    """Which jobs are left in a tick: those that were left less than HEARING ago, and those that come to be."""
+
+    def __init__(self, before: Mapping[str, datetime], now: datetime) -> None:
+        self._now = now
+        self.left = {name: since for name, since in before.items() if since <= now < since + HEARING}
+        self._heard = before.keys() - self.left.keys()
+        self.fresh = False
+
+    def settled(self, one: tuple[Due, Plan]) -> bool:
+        """Whether this may be planned; else its job is left."""
+        due, plan = one
+        if due.state.name in self._heard or not _in_the_way(plan):
+            return True
+        self.left[due.state.name] = self._now
+        self.fresh = True
+        return False
 
 
 def _in_the_way(one: Plan) -> bool:

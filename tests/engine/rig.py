@@ -25,7 +25,7 @@ from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
-from scheduler.engine.planner import Planner
+from scheduler.engine.planner import HEARING, Planner
 from scheduler.engine.recovery import predecessors, recover
 from scheduler.engine.reload import Reloader
 from scheduler.engine.retention import Retention
@@ -87,6 +87,7 @@ class Rig:
         self.woken = 0
         self.listen: Callable[[], None] = lambda: None
         """What happens while the planner listens whether a run has ended."""
+        self.listening = False
         self.obstacle: Obstacle | None = None
         """What keeps the planner's loop from turning."""
         self.reloader = Reloader(
@@ -184,10 +185,20 @@ class Rig:
         if self.lease is not None:
             self.beats.tick(now)
         self.keeper.tick(now)
-        self.planner.tick(now)
+        self.plan(now)
         self.inbox.tick(now)
         self.worker.tick(now)
         self.vigil.tick(now)
+
+    def plan(self, now: datetime | None = None) -> int:
+        """A turn of the planner, and another one where it asked for that after listening."""
+        now = self.store.now() if now is None else now
+        judged = self.planner.tick(now)
+        if self.listening:
+            self.listening = False
+            self.listen()
+            self.planner.tick(now + HEARING)
+        return judged
 
     def turn(self, **by: float) -> datetime:
         if self.database is not self.clock:
@@ -259,9 +270,12 @@ class Rig:
             self.worker.claim,
             self.worker.take,
             self.worker.amend,
-            lambda: self.listen(),
+            self._listen,
             self.turns,
         )
+
+    def _listen(self) -> None:
+        self.listening = True
 
     def _wake(self) -> None:
         self.woken += 1

@@ -24,7 +24,7 @@ MINUTELY = {"schedule": "* * * * *"}
 
 def plan(rig: Rig) -> None:
     """The planner comes before the worker has written anything down."""
-    rig.planner.tick(rig.store.now())
+    rig.plan()
 
 
 def test_an_occurrence_is_not_skipped_for_a_run_that_has_ended(store: SqlStore) -> None:

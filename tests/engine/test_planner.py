@@ -17,7 +17,7 @@ def test_an_occurrence_is_planned_claimed_and_started_in_the_tick_in_which_it_fa
     """C17, G1: on the grid of its schedule, whatever the work takes."""
     rig = Rig(store, jobs({"a": {"schedule": "* * * * *"}}))
     rig.turn(minutes=1)
-    rig.planner.tick(rig.store.now())
+    rig.plan()
     assert len(rig.executor.started) == 1
     (run,) = rig.runs("a")
     assert (run.status, run.cause, run.scheduled_for) == (Status.RUNNING, Cause.SCHEDULE, at(8, 1))
@@ -145,7 +145,7 @@ def test_nothing_is_claimed_when_the_worker_has_no_slot(sqlite: SqlStore) -> Non
     rig.tick(minutes=1)
     assert sorted(rig.statuses()) == ["PENDING", "RUNNING"]
     rig.turn(minutes=1)
-    rig.planner.tick(rig.store.now())
+    rig.plan()
     assert sorted(rig.statuses()) == ["PENDING", "RUNNING"]
     rig.finish()
     assert sorted(rig.statuses()) == ["COMPLETED", "RUNNING"]

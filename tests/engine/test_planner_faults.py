@@ -78,7 +78,7 @@ def test_a_broken_claim_costs_no_job_its_schedule(store: SqlStore, monkeypatch: 
     rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
     monkeypatch.setattr(rig.planner, "_claim", lambda: 1 / 0)
     rig.turn(minutes=1)
-    rig.planner.tick(rig.store.now())
+    rig.plan()
     assert rig.statuses() == ["PENDING"] * 2
     assert rig.named("job.disabled") == []
     rig.worker.tick(rig.store.now())
@@ -99,7 +99,7 @@ def test_a_job_that_was_changed_meanwhile_is_not_planned_alone(
 
     monkeypatch.setattr(rig.planner, "_plan_alone", changed_first)
     rig.turn(minutes=1)
-    rig.planner.tick(rig.store.now())
+    rig.plan()
     assert rig.runs("a") == []
     assert rig.state("a").next_due_at == rig.state("bad").next_due_at == at(8, 1)
     assert rig.named("job.disabled") == []
@@ -111,7 +111,7 @@ def test_what_a_database_outage_delays_is_not_lost(store: SqlStore, fault: str) 
     rig.turn(minutes=1)
     setattr(rig.store, fault, 1)
     with pytest.raises(Unavailable):
-        rig.planner.tick(rig.store.now())
+        rig.plan()
     setattr(rig.store, fault, 0)
     assert rig.named("run.planned") == []
     assert rig.named("job.disabled") == []
@@ -129,7 +129,7 @@ def test_a_queue_that_somebody_holds_does_not_hold_up_planning(postgres: SqlStor
     rig.turn(minutes=1)
     with postgres.begin() as tx:
         tx.runs.session.write(update(t.queues).where(t.queues.c.name == "q").values(burst=1))
-        rig.planner.tick(rig.store.now())
+        rig.plan()
     assert {run.job: run.status for run in rig.runs()} == {"a": "PENDING", "b": "RUNNING"}
     rig.worker.tick(rig.store.now())
     assert rig.statuses("a") == ["RUNNING"]

@@ -67,10 +67,10 @@ def test_a_claim_whose_answer_is_lost_is_given_back(store: SqlStore, loop: str) 
     if loop == "planner":
         rig.store.lost_answers = 1
         with pytest.raises(Exception, match="after the commit"):
-            rig.planner.tick(rig.store.now())
+            rig.plan()
     else:
         rig.worker.accepting = False
-        rig.planner.tick(rig.store.now())
+        rig.plan()
         rig.worker.accepting = True
         rig.store.lost_answers = 1
         with pytest.raises(Exception, match="after the commit"):

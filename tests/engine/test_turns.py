@@ -69,7 +69,7 @@ def test_a_node_that_stood_aside(sqlite: SqlStore) -> None:
     rig.in_force.stand_aside("a plug-in is missing", rig.clock.now())
     for _ in range(5):
         rig.turn(minutes=1)
-        rig.planner.tick(rig.clock.now())
+        rig.plan(rig.clock.now())
     rig.in_force.behind = None
     rig.tick()
     # The first turn that had something to plan was at 08:01:30.
@@ -80,7 +80,7 @@ def test_an_old_obstacle_is_forgotten(sqlite: SqlStore) -> None:
     rig = begun(sqlite)
     rig.in_force.stand_aside("a plug-in is missing", rig.clock.now())
     rig.turn(minutes=1)
-    rig.planner.tick(rig.clock.now())
+    rig.plan(rig.clock.now())
     rig.in_force.behind = None
     rig.tick()
     rig.finish()

@@ -251,7 +251,7 @@ def test_a_job_that_is_removed_between_claim_and_start(sqlite: SqlStore) -> None
     claimed = []
     rig.planner._hand_over = lambda claim, runs: claimed.append((claim, runs))
     rig.turn(minutes=1)
-    rig.planner.tick(rig.store.now())
+    rig.plan()
     rig.reload(jobs({"b": {}}))
     rig.worker.take(*claimed[0])
     rig.tick()

@@ -155,7 +155,7 @@ class Year:
     def _loops(self) -> None:
         now = self.clock.now()
         if self._moved or self._due is None or self._due <= now:
-            self.rig.planner.tick(now)
+            self.rig.plan(now)
             self._due = self.rig.planner.next_due()
         if self._ended:
             self.rig.worker.tick(now)
