@@ -31,8 +31,8 @@ DAEMON = "daemon"
 
 @dataclass(frozen=True, slots=True)
 class NewPing:
-    """One to send. `node`: whoever may send it at once, before others may; empty: anybody. Its URL is a secret, and
-    is looked up when it is sent."""
+    """One to send. `node`: who may send it before others may, as long as it lives. Its URL is a secret, and is looked
+    up when it is sent."""
 
     job: str
     run: str

@@ -46,7 +46,7 @@ def settle_all(
     completed = {run.job for run in settled.runs if run.status is Status.COMPLETED}
     jobs = [configuration.jobs[name] for name in completed if name in configuration.jobs]
     deadlines = refresh_deadlines(tx, jobs, now, settled.jobs)
-    put_pings(tx, configuration, settlements, settled.runs, now, orphans=orphans)
+    put_pings(tx, configuration, settlements, settled.runs, now)
     flipped = flip_after_runs(tx, configuration, settled, deadlines, now)
     told = announce(tx, ends(settled.runs, configuration, now), configuration, now)
     return Aftermath(settled.runs, replace(flipped, told=flipped.told + told) if told else flipped)

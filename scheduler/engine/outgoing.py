@@ -18,11 +18,8 @@ def put_pings(
     settlements: Sequence[Settlement],
     runs: Sequence[Run],
     now: datetime,
-    *,
-    orphans: bool = False,
 ) -> None:
-    """`runs` are as `settlements` left them. Costs nothing for jobs without `ping_url`. Those of `orphans`, whose node
-    is gone, anybody may send."""
+    """`runs` are as `settlements` left them. Costs nothing for jobs without `ping_url`."""
     jobs = configuration.jobs
     told = [run for run in runs if run.job in jobs and jobs[run.job].watch.ping_url is not None]
     if not told:
@@ -33,6 +30,5 @@ def put_pings(
         settled = decided[run.id]
         signal = signal_of(run, settled.attempt_outcome)
         if signal is not None:
-            node = "" if orphans else settled.node
-            pings.append(NewPing(run.job, run.id, run.attempt, signal, node, now))
+            pings.append(NewPing(run.job, run.id, run.attempt, signal, settled.node, now))
     tx.outgoing.put(pings)
