@@ -62,17 +62,7 @@ def _configured(stream: TextIO) -> Iterator[None]:
             handler.journal.close()
 
 
-@pytest.fixture
-def _as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
-@pytest.mark.usefixtures("_as_it_was")
+@pytest.mark.usefixtures("logs_as_they_were")
 def test_under_a_service_manager_lines_are_fields(listening: socket.socket, stream: TextIO) -> None:
     with _configured(stream):
         at = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -102,7 +92,7 @@ def test_under_a_service_manager_lines_are_fields(listening: socket.socket, stre
     assert stream.read() == ""
 
 
-@pytest.mark.usefixtures("_as_it_was")
+@pytest.mark.usefixtures("logs_as_they_were")
 @pytest.mark.parametrize("style", ["json", "console"])
 def test_who_asks_for_text_gets_text(stream: TextIO, style: str) -> None:
     configure_logs(style, stream)

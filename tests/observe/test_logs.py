@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,15 +18,7 @@ from scheduler.observe.logs import LogCounts, configure_logs, log_notices
 from scheduler.store.store import SqlStore
 from tests.engine.rig import Rig, jobs
 
-
-@pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
+pytestmark = pytest.mark.usefixtures("logs_as_they_were")
 
 
 def lines(stream: io.StringIO) -> list[Any]:
