@@ -65,6 +65,7 @@ ASKED: dict[Access, set[str]] = {
     Access.READ: {
         "GET /v1/generations",
         "GET /v1/dead-letters",
+        "GET /v1/notifications",
         "GET /v1/database",
         "GET /v1/next",
         "GET /v1/audit",
@@ -95,6 +96,7 @@ ASKED: dict[Access, set[str]] = {
         "POST /v1/events/{id}/replay",
         "POST /v1/events/{source}/{id}/replay",
         "POST /v1/sources/{source}/reverify",
+        "POST /v1/channels/{channel}/test",
         "POST /v1/sources/{source}/test",
         "POST /v1/rates/{queue}/take",
     },
