@@ -72,6 +72,21 @@ def test_a_poke_turns_one_loop_soon(hosts: list[Host]) -> None:
         assert time.monotonic() - begun < 0.9
 
 
+def test_a_loop_is_poked_later(hosts: list[Host]) -> None:
+    """Of several requests the last counts."""
+    host = Host(SystemClock(), lambda: None)
+    hosts.append(host)
+    for delay in (0, 600, 300):
+        before = datetime.now(UTC)
+        host.daemon.poke_later("keeper", timedelta(seconds=delay))
+    later = [job for job in host.daemon._scheduler.get_jobs() if job.id == "keeper-again"]
+    assert [job.next_run_time >= before + timedelta(seconds=300) for job in later] == [True]
+    assert later[0].next_run_time < before + timedelta(seconds=500)
+    before = datetime.now(UTC)
+    host.daemon.poke_later("keeper", timedelta(0))
+    assert host.ticks["keeper"].reaches(2)
+
+
 def test_the_planner_turns_at_the_next_instant(hosts: list[Host]) -> None:
     due = datetime.now(UTC) + timedelta(seconds=1.5)
     host = Host(SystemClock(), lambda: due)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,29 @@ def test_an_end_that_is_heard_of_a_moment_later_counts(store: SqlStore) -> None:
     assert [skip.blocked_by for skip in rig.skips("c")] == [runs]
     plan(rig)
     assert len(seen) == 1
+
+
+def test_a_turn_that_comes_early_listens_on(sqlite: SqlStore) -> None:
+    """Whoever pokes the planner does not cut that moment short."""
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.turn(minutes=1)
+    now = rig.store.now()
+    for early in (timedelta(0), timedelta(milliseconds=50), timedelta(milliseconds=199)):
+        rig.planner.tick(now + early)
+        assert rig.skips("a") == []
+    rig.planner.tick(now + planner.HEARING)
+    assert [skip.first for skip in rig.skips("a")] == [at(8, 2)]
+
+
+def test_a_clock_that_is_set_back_does_not_listen_for_ever(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.turn(minutes=1)
+    now = rig.store.now()
+    rig.planner.tick(now + timedelta(seconds=30))
+    rig.planner.tick(now)
+    assert [skip.first for skip in rig.skips("a")] == [at(8, 2)]
 
 
 def test_any_number_in_doubt_hides_no_other(sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
