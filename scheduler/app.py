@@ -223,7 +223,6 @@ class App:
             "keeper": self._keeper.tick,
             "metrics": self._refresh_metrics,
             "inbox": self.inbox.tick,
-            "signs": self._signs.tick,
             "vigil": self._vigil.tick,
         }
         outages = self._outages
@@ -231,6 +230,7 @@ class App:
         # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
         loops["beats"] = Loop("beats", self._beats.tick, self.store.now, first=self._beats.listen, outages=outages)
         loops["worker"] = Loop("worker", self.worker.tick, self.store.now, first=self.worker.end_late, outages=outages)
+        loops["signs"] = Loop("signs", self._signs.tick, self.clock.now, outages=outages)
         loops["children"] = Loop("children", self._mind_children, self.clock.now, outages=outages)
         return loops | self._upkeep.loops | self._rings.loops | self.telling.loops
 

@@ -71,11 +71,13 @@ class SignDesk(Signs):
             self._tell(one, now)
         return done.noted
 
-    def tick(self, now: datetime) -> int:
-        """Ends runs that have told no end within their job's timeout, or whose job runs here now; their number."""
+    def tick(self, _: object) -> int:
+        """Ends runs that have told no end within their job's timeout, or whose job runs here now; their number. It
+        looks every 5 s, and asks the store for the time only then."""
         if self._in_force.behind is not None or self._clock.monotonic() - self._looked < EVERY:
             return 0
         self._looked = self._clock.monotonic()
+        now = self._store.now()
         with self._store.read() as tx:
             if not self._over(tx.runs.elsewhere(), now):
                 return 0

@@ -20,6 +20,7 @@ JOBS = """
 defaults: {timezone: UTC}
 jobs:
   nightly: {external: true, schedule: "0 2 * * *"}
+  brief: {external: true, timeout: 1s, acknowledge: unexpected}
   ours: {schedule: "0 2 * * *", command: ["true"]}
 """
 RID = "0198b6a2-3f4e-7c31-9d27-5a1b2c3d4e5f"
@@ -45,8 +46,8 @@ def ping(world: World, path: str, body: bytes = b"") -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
-def runs(world: World) -> list[dict[str, Any]]:
-    _, body = world.ask("GET", "/v1/runs?job=nightly")
+def runs(world: World, job: str = "nightly") -> list[dict[str, Any]]:
+    _, body = world.ask("GET", f"/v1/runs?job={job}")
     found: list[dict[str, Any]] = json.loads(body)["entries"]
     return found
 
@@ -90,3 +91,11 @@ def test_a_run_elsewhere_outlives_the_daemon(make_world: Make, tmp_path: Path) -
     status, metrics = world.ask("GET", "/metrics")
     assert (status, key.encode() in metrics) == (200, False)
     assert b'schedctl_job_runs_total{job_name="nightly"' in metrics
+
+
+def test_a_run_that_tells_no_end_fails_by_itself(make_world: Make) -> None:
+    world = make_world(JOBS)
+    world.start()
+    assert world.ask("POST", "/ping/-/brief/start")[0] == 200
+    wait_for(lambda: [one["reason"] for one in runs(world, "brief")] == ["timeout"], 30, "its time is over")
+    assert world.stop() == 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "schedctl import-crontab > jobs.yaml",
     "schedctl import-crontab /etc/crontab /etc/cron.d > jobs.yaml",
     "crontab -l -u www-data | schedctl import-crontab - --user www-data --faithful",
-    "ssh db7 crontab -l | schedctl import-crontab - --external --tz Europe/Berlin > jobs.yaml",
+    "ssh db7 crontab -l | schedctl import-crontab - --external > jobs.yaml",
 )
 @click.argument("files", nargs=-1, metavar="[FILE|FOLDER|-]...")
 @click.option("--system", is_flag=True, help="Lines have a column for the user, as in /etc/crontab and /etc/cron.d.")
