@@ -60,6 +60,12 @@ _ELSEWHERE = {
     "python": "call",
     "retention": "keep",
     "history": "keep",
+    "notifications": "notify",
+    "alert": "notify",
+    "alerts": "notify",
+    "onfailure": "notify",
+    "emailonfailure": "notify",
+    "channels": "notify",
 }
 
 

@@ -18,9 +18,20 @@ from scheduler.core.stamp import to_text
 from scheduler.observe.journal import Journal, JournalHandler, as_text, goes_to_journal, to_fields
 
 _WARNINGS = frozenset(
-    {"notification.delayed", "notification.failed", "database.lost", "queue.saturated", "scan.hole", "scan.unlisted"}
+    {
+        "database.lost",
+        "job.failing",
+        "job.missed",
+        "notification.delayed",
+        "notification.failed",
+        "queue.saturated",
+        "scan.hole",
+        "scan.unlisted",
+    }
 )
-_QUIET = frozenset({"event.received", "run.planned", "run.claimed", "run.started", "scan.read"})
+_QUIET = frozenset(
+    {"event.received", "run.planned", "run.claimed", "run.started", "scan.read", "notification.announced"}
+)
 """What happens for every event, every page of a list and every run before its end: said only at level debug."""
 ATTEMPT_ENDED = "attempt_ended"
 """A run is not settled by an attempt after which a further one waits, until `next_attempt_at`."""
