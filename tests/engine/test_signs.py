@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -388,3 +389,26 @@ def test_what_follows_an_external_job(store: SqlStore) -> None:
     run = tell(rig, text=b"x")
     (followed,) = rig.runs("b")
     assert (followed.key, followed.status) == (f"after:{run}", Status.PENDING)
+
+
+def test_what_is_told_many_times_at_once_is_one_run(rig: Rig) -> None:
+    words = [Word.START, Word.SUCCESS, Word.LOG, Word.START, Word.SUCCESS, Word.FAIL]
+    together = threading.Barrier(len(words))
+    told: list[str | Exception | None] = []
+
+    def one(word: Word) -> None:
+        together.wait(20)
+        try:
+            told.append(tell(rig, word, rid=RID, text=b"x"))
+        except Exception as error:
+            told.append(error)
+
+    threads = [threading.Thread(target=one, args=(word,)) for word in words]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    (run,) = rig.runs("a")
+    assert run.status.final
+    assert set(told) <= {run.id, None}
+    assert len(told) == len(words)
