@@ -126,6 +126,7 @@ def test_a_file_without_a_url_is_not_passed_over(tmp_path: Path, content: bytes 
         ("LEASE", "1s", "shorter than 3s"),
         ("DRAIN_TIMEOUT", "5", "5"),
         ("LOG_FORMAT", "xml", "auto, console or json"),
+        ("JOB_HISTOGRAMS", "yes", "on or off"),
         ("PLUGINS", "/nowhere/at-all", "there is no folder /nowhere/at-all; make it"),
         ("SLOTZ", "1", "no such setting"),
     ],

@@ -80,6 +80,13 @@ def _silent(prometheus: Any, queries: list[tuple[str, str]]) -> set[str]:
     return silent - EMPTY - {"annotation"}
 
 
+def test_who_wants_histograms_of_each_job_has_them(daemon: Daemon) -> None:
+    world = daemon(JOBS, SCHEDULER_JOB_HISTOGRAMS="on")
+    world.start()
+    until(lambda: b'schedctl_job_duration_seconds_bucket{job_name="well",le="0.1"}' in world.get("/metrics")[1])
+    assert checked(program("promtool"), "check", "metrics", given=world.get("/metrics")[1]) == ""
+
+
 def test_every_panel_has_a_title_of_its_own_and_a_place() -> None:
     dashboard = json.loads((SHIPPED / "grafana" / "schedulerd.json").read_text())
     titles = [panel["title"] for panel in dashboard["panels"] if panel["type"] != "row"]
