@@ -15,6 +15,8 @@ from scheduler.core.tiding import Kind, Tiding
 
 LISTED = 20
 """Lines of a digest; the rest is counted."""
+LONGEST_LIST = 1_000
+"""So many are shown at once."""
 _BAD = (Kind.MISSED, Kind.FAILING, Kind.SCAN_OVERDUE, Kind.DEAD_LETTER)
 """What is no good news, the worst first."""
 
@@ -77,7 +79,7 @@ def digest(told: Sequence[tuple[Tiding, Facts]], more: Sequence[Tiding], place: 
     command = "schedctl status"
     if more:
         lines.append(f"… and {len(more):,} more")
-        command = f"schedctl notify list --limit {len(everything)}"
+        command = f"schedctl notify list --limit {min(len(everything), LONGEST_LIST)}"
     lines += [f"Type: {command}"]
     link = f"{place.public_url.rstrip('/')}/v1/status" if place.public_url else None
     if link is not None:
