@@ -109,17 +109,15 @@ def _scan_overdue(tiding: Tiding, facts: Facts, now: datetime) -> Words:
 
 
 def _dead_letter(tiding: Tiding, facts: Facts, now: datetime) -> Words:
-    run = facts.run
-    which = "" if tiding.run is None else f" {short(tiding.run)}"
-    lines = [f"Run{which} gave up, {at(tiding.since, facts, now)}; its payload is kept until you decide."]
-    if run is not None:
-        lines.append(_ended(run, facts, now))
-    command = f"schedctl dead-letters retry{which}"
-    return Words("DEAD LETTER", lines, f"{command}   (or: discard{which})")
+    letter = short(tiding.run or tiding.key)
+    lines = [f"Run {letter} gave up, {at(tiding.since, facts, now)}; its payload is kept until you decide."]
+    if facts.run is not None:
+        lines.append(_ended(facts.run, facts, now))
+    return Words("DEAD LETTER", lines, f"schedctl dead-letters retry {letter}   (or: discard {letter})")
 
 
 def _test(tiding: Tiding, facts: Facts, now: datetime) -> Words:
-    lines = ["Somebody tried this channel with `schedctl notify test`. If you read this, it works."]
+    lines = [f"Somebody tried this channel with `schedctl notify test {tiding.job}`. If you read this, it works."]
     return Words("a test", [*lines, f"At {at(tiding.since, facts, now)}."], None)
 
 
