@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from scheduler.config.channels import secret_paths
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Path, Problem
-from scheduler.config.secrets import missing
+from scheduler.config.secret_advice import about_secret, problem_at
 from scheduler.core.channel import ADDRESS, Channel
 
 _PASSWORD = re.compile(r"[a-z0-9]+://[^/?#@]*:[^/?#@]+@", re.IGNORECASE)
@@ -21,17 +21,14 @@ def about_channels(loaded: Loaded, environ: Mapping[str, str] | None, *, elsewhe
     """Their secrets: those that are missing, and those that seem to be written out."""
     for channel in loaded.configuration.channels.values():
         for path, name in secret_paths(loaded.bundle, channel):
-            secret = channel.secrets[name]
-            if secret.file is not None and not secret.file.startswith("/"):
-                reason = f"`{secret.file}` is relative to the folder in which the daemon was started"
-                yield _problem(loaded, path, reason, "write the whole path")
-            elif not elsewhere and (why := missing(secret, environ)) is not None:
-                hint = "provide it where the daemon runs; until then nobody is told by this channel"
-                yield _problem(loaded, path, f"the secret cannot be read on this machine: {why}", hint)
+            secret, until = channel.secrets[name], "nobody is told by this channel"
+            found = about_secret(loaded, path, secret, environ, until, elsewhere=elsewhere)
+            if found is not None:
+                yield found
         if _holds_token(channel):
             below: Path = ("http", ADDRESS) if channel.kind == "http" else (ADDRESS,)
             reason = "the address seems to hold a token or password, which would be kept in the database with the file"
-            yield _problem(loaded, ("notify", channel.name, *below), reason, "write {env: NAME} or {file: PATH}")
+            yield problem_at(loaded, ("notify", channel.name, *below), reason, "write {env: NAME} or {file: PATH}")
 
 
 def _holds_token(channel: Channel) -> bool:
@@ -41,9 +38,3 @@ def _holds_token(channel: Channel) -> bool:
     own = address.partition("://")[0].casefold() + "://" in _TELLING.split()
     rest = re.sub(r"^[^/]*//[^/?#]*", "", address) if own else address
     return _PASSWORD.match(address) is not None or _TOKEN.search(rest) is not None
-
-
-def _problem(loaded: Loaded, path: Path, reason: str, hint: str) -> Problem:
-    bundle = loaded.bundle
-    file, (line, column) = bundle.place(path) or (bundle.source.shown(bundle.source.main), (0, 0))
-    return Problem(file, line, column, path, reason, hint)

@@ -8,7 +8,7 @@ from scheduler.config.codes import Remark
 from scheduler.config.load import Loaded
 from scheduler.config.problem import Path, Problem
 from scheduler.config.schemes import schemes
-from scheduler.config.secrets import missing
+from scheduler.config.secret_advice import about_secret
 from scheduler.core.durations import format_duration
 from scheduler.core.job import Job
 from scheduler.core.secret import Secret
@@ -19,12 +19,9 @@ def about_sources(loaded: Loaded, environ: Mapping[str, str] | None, *, elsewher
     """Their secrets: nothing else of the file or of other sources depends on them."""
     for source in loaded.configuration.sources.values():
         for path, secret in _secrets(loaded, source).items():
-            if secret.file is not None and not secret.file.startswith("/"):
-                reason = f"`{secret.file}` is relative to the folder in which the daemon was started"
-                yield _problem(loaded, path, reason, "write the whole path")
-            elif not elsewhere and (why := missing(secret, environ)) is not None:
-                hint = "provide it where the daemon runs; until then this source takes nothing"
-                yield _problem(loaded, path, f"the secret cannot be read on this machine: {why}", hint)
+            found = about_secret(loaded, path, secret, environ, "this source takes nothing", elsewhere=elsewhere)
+            if found is not None:
+                yield found
 
 
 def about_scan(loaded: Loaded, job: Job) -> Iterator[Remark]:
@@ -49,9 +46,3 @@ def _secrets(loaded: Loaded, source: Source) -> dict[Path, Secret]:
     headers = {} if source.fetch_current is None else source.fetch_current.headers
     below: Path = ("sources", source.name, "fetch_current", "headers")
     return {**found, **{(*below, name): one for name, one in headers.items() if isinstance(one, Secret)}}
-
-
-def _problem(loaded: Loaded, path: Path, reason: str, hint: str) -> Problem:
-    bundle = loaded.bundle
-    file, (line, column) = bundle.place(path) or (bundle.source.shown(bundle.source.main), (0, 0))
-    return Problem(file, line, column, path, reason, hint)
