@@ -28,6 +28,15 @@ class Verb(click.Command):
                 formatter.write("".join(f"  {example}\n" for example in self.examples))
 
 
+class Listing(click.Group):
+    """A group that lists when no word says what to do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
 def verb(*examples: str, name: str | None = None, watched: bool = False) -> Callable[[Callable[..., Any]], Verb]:
     """Makes a function that takes a Surface a verb. It returns the exit code, None for 0. `watched`: --watch draws its
     answer again and again."""

@@ -14,7 +14,7 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted
 from scheduler.cli.times import column
-from scheduler.cli.verb import SETTINGS, verb
+from scheduler.cli.verb import SETTINGS, Listing, verb
 from scheduler.cli.words import reason_of
 from scheduler.core.errors import NotFound, Refused
 
@@ -24,16 +24,7 @@ MOST = 1_000
 """Letters in one page of a list, and in one request to retry."""
 
 
-class _Letters(click.Group):
-    """Without a word for what to do it lists."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group("dead-letters", cls=_Letters, context_settings=SETTINGS)
+@click.group("dead-letters", cls=Listing, context_settings=SETTINGS)
 def dead_letters() -> None:
     """Runs with a payload that gave up. They stay until somebody retries or discards them.
 

@@ -12,7 +12,7 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted
 from scheduler.cli.times import ago, column
-from scheduler.cli.verb import SETTINGS, verb
+from scheduler.cli.verb import SETTINGS, Listing, verb
 
 Shown = dict[str, Any]
 
@@ -21,16 +21,7 @@ PATIENCE = 60.0
 """Seconds for which a test may last: a channel that does not answer is given up before."""
 
 
-class _Notify(click.Group):
-    """Without a word for what to do it lists."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
-
-
-@click.group("notify", cls=_Notify, context_settings=SETTINGS)
+@click.group("notify", cls=Listing, context_settings=SETTINGS)
 def notify() -> None:
     """Who is told what: channels, and what was sent by them.
 
