@@ -37,7 +37,7 @@ EVERY = 5.0
 """Seconds between two looks at the database."""
 WHOLE = 60.0
 """Seconds after which a look takes in every job again, not just those of which something was heard."""
-OVERDUE = 20.0
+OVERDUE = 12.0
 """Seconds without a look after which the database counts as away."""
 BLIND = 60.0
 """Seconds without the database after which `+Inf` deadlines are no longer vouched for."""
