@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from scheduler.core.errors import DatabaseAway
+from scheduler.core.source import Compensate
 from scheduler.core.state import Flip, State, Why
+from scheduler.engine.flips import store_flips
 from scheduler.engine.vigil import PATIENCE, Vigil
 from scheduler.store.store import SqlStore
 from tests.engine.doubles import START, TurnedClock
 from tests.engine.rig import Rig, at, failed, jobs
+from tests.store.plans import statements_on
 
 HOURLY = {"schedule": "0 * * * *", "grace": "15m"}
 DAILY = {"schedule": "0 9 * * *", "grace": "15m"}
@@ -482,3 +487,55 @@ def test_it_costs_no_write_while_nothing_passes(sqlite: SqlStore) -> None:
         rig.vigil.tick(rig.turn(seconds=1))
     assert rig.store.writes == writes
     assert timedelta(0) < (rig.vigil.next_due() or START) - rig.clock.now()
+
+
+def test_a_restart_does_not_put_a_deadline_off(sqlite: SqlStore) -> None:
+    """Nor does a daemon that starts and dies again and again."""
+    rig = Rig(sqlite, jobs({"a": DAILY}))
+    for _ in range(5):
+        rig = away(rig, minutes=5)
+        assert rig.state("a").deadline_at == at(9, 15)
+
+
+# ------------------------------------------------------------ people are told
+
+CHANNEL = {"ops": {"http": {"url": "http://127.0.0.1:9/"}}}
+
+
+def test_what_is_stored_and_what_is_told_are_one(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {**DAILY, "notify": ["ops"]}}, notify=CHANNEL))
+    watch(rig, at(9, 14, 30))
+    rig.turn(seconds=40)
+    rig.store.broken_commits = 1
+    with pytest.raises(DatabaseAway):
+        rig.vigil.tick(rig.clock.now())
+    assert (flips(rig), announced(rig)) == ([], [])
+    rig.tick(seconds=1)
+    assert (len(flips(rig)), announced(rig)) == (1, ["missed"])
+    rig.finish()
+    assert announced(rig) == ["missed", "recovered"]
+    rig.tick(seconds=1)
+    assert announced(rig) == ["missed", "recovered"]
+
+
+def test_a_scan_that_is_late_is_told_as_one(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": {**DAILY, "notify": ["ops"]}}, notify=CHANNEL))
+    loaded = rig.in_force.current
+    scan = replace(loaded.configuration.jobs["a"], compensate=Compensate("shop", "http_list"))
+    rig.in_force.set(replace(loaded, configuration=replace(loaded.configuration, jobs={"a": scan})))
+    flip = Flip("a", State.UP, State.MISSED, at(9, 15), Why.DEADLINE, deadline=at(9, 15))
+    with sqlite.begin() as tx:
+        store_flips(tx, [flip], rig.in_force.current.configuration, at(9, 16))
+    assert announced(rig) == ["scan_overdue"]
+
+
+def test_a_job_that_is_well_costs_no_further_statement(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs({"a": HOURLY, "b": {}}))
+    rig.desk.run_now("b", author="me")
+    rig.tick(hours=1)
+    with statements_on(sqlite, ("jobs", "flips", "notifications", "installation")) as statements:
+        rig.executor.finish_all()
+        rig.worker.tick(rig.clock.now())
+    assert [run.status for run in rig.runs()] == ["COMPLETED", "COMPLETED"]
+    verbs = [statement.split()[0] for statement, _ in statements]
+    assert (verbs.count("SELECT"), verbs.count("UPDATE")) == (1, 2), statements
