@@ -68,9 +68,10 @@ class Rings:
             self._targets,
         )
         bus.subscribe(self._pinger.hear)
-        self.loops: dict[str, Loop] = {
-            "canary": Loop("canary", self._canary.tick, store.now, outages=outages),
-            "pings": Loop("pings", self._pinger.tick, store.now, outages=outages),
+        # None of them asks the database what time it is, once a second for ever, when it has nothing else to ask.
+        self.loops = {
+            "canary": Loop("canary", self._canary.tick, clock.now, outages=outages),
+            "pings": Loop("pings", self._pinger.tick, clock.now, outages=outages),
         }
         self._own = bool(settings.ping_url)
         if self._own:

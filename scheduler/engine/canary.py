@@ -14,7 +14,7 @@ from scheduler.core.ports import Store
 from scheduler.core.queries import JobView, Readable
 from scheduler.core.remark import Remark
 
-LOOK = 5.0
+LOOK = 10.0
 """Seconds between two looks."""
 SILENCE = (EVERY + GRACE).total_seconds()
 

@@ -128,8 +128,9 @@ class Pinger:
     # ------------------------------------------------------------ the loop
 
     def tick(self, now: datetime) -> int:
-        """Writes down what was answered, sends what is due; how many it began to send."""
-        self._write_down(now)
+        """Writes down what was answered, sends what is due; how many it began to send. What lies in the outbox is dated
+        by the database's clock, not by `now`."""
+        self._write_down()
         if self._in_force.behind is not None:
             return 0
         begun = self._begin_starts()
@@ -138,18 +139,20 @@ class Pinger:
             return begun
         self._asked = False
         self._looked_at = self._clock.monotonic()
+        now = self._store.now()
         begun += self._begin_ends(now)
         if self.jobs and self._clock.monotonic() - self._tidied_at >= TIDY:
             self._tidied_at = self._clock.monotonic()
             self._give_up(now)
         return begun
 
-    def _write_down(self, now: datetime) -> None:
+    def _write_down(self) -> None:
         while not self._answers.empty():
             self._unwritten.append(self._answers.get())
         told = self._unwritten
         if not told:
             return
+        now = self._store.now()
         done = [one.what.seq for one in told if isinstance(one.what, Ping) and one.answer.problem is None]
         again = {
             one.what.seq: now + _wait(one.what.tries, one.answer)

@@ -14,6 +14,7 @@ import pytest
 from scheduler.config.secrets import read_secret
 from scheduler.core.model import FailReason, Output
 from scheduler.core.outcome import Canceled, Failed, Outcome
+from scheduler.core.sign import Sign, Word
 from scheduler.engine import pinger as module
 from scheduler.engine.pinger import Pinger
 from scheduler.engine.targets import Targets
@@ -433,3 +434,16 @@ def test_of_two_nodes_one_sends(postgres_place: Place, service: Healthchecks) ->
         for node in (other, pinged):
             node.ping()
     assert kinds(service, check) == ["start", "success"]
+
+
+def test_what_a_job_that_runs_elsewhere_tells_is_told_on(store: SqlStore, service: Healthchecks) -> None:
+    check = service.check()
+    pinged = Pinged(store, {"report": service.ping_url(check)}, external=True, schedule="0 3 * * *")
+    pinged.rig.signs.take(Sign("report", Word.START))
+    pinged.ping(seconds=1)
+    assert check.started
+    pinged.rig.signs.take(Sign("report", Word.FAIL, exit_code=3, text=b"no route\n"))
+    pinged.ping(seconds=1)
+    last = service.of(check)[-1]
+    assert (last.kind, last.exitstatus, check.timed) == ("fail", 3, 1)
+    assert last.body.startswith(b"no route\n")
