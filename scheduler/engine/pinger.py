@@ -139,6 +139,7 @@ class Pinger:
             return begun
         self._asked = False
         self._looked_at = self._clock.monotonic()
+        self._targets.keep(self.jobs | {DAEMON})
         now = self._store.now()
         begun += self._begin_ends(now)
         if self.jobs and self._clock.monotonic() - self._tidied_at >= TIDY:
@@ -247,7 +248,6 @@ class Pinger:
             return Answer(problem=f"it could not be sent ({type(error).__name__}); is the URL right?")
 
     def _give_up(self, now: datetime) -> None:
-        self._targets.keep(self.jobs | {DAEMON})
         with self._store.begin() as tx:
             gone = tx.outgoing.prune(now - KEEP, MOST)
         for job, count in gone.items():

@@ -394,11 +394,14 @@ def test_a_job_that_lost_its_url_is_told_no_more(store: SqlStore, service: Healt
     pinged = Pinged(store, {"report": service.ping_url(service.check())})
     service.fall("reset")
     pinged.end(pinged.begin())
+    pinged.ping(minutes=4)
+    assert len(pinged.targets.remarks(pinged.rig.store.now())) == 1
     pinged.rig.reload(jobs({"report": {}, "quiet": {}}))
     service.recover()
     pinged.ping(minutes=10)
     assert service.heard == []
     assert pinged.left() == []
+    assert pinged.targets.remarks(pinged.rig.store.now()) == []
 
 
 def test_a_target_that_is_not_reached_is_a_remark_and_says_no_url(store: SqlStore, service: Healthchecks) -> None:
