@@ -3,19 +3,11 @@ client library cost ten times as much as the text."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import lru_cache
 
 LONGEST = 200
 """Characters of a label value that are shown."""
-
-
-def number(value: float) -> str:
-    """As the format wants it; every finite float comes back as it was."""
-    if value == math.inf:
-        return "+Inf"
-    return repr(value)
 
 
 def clean(text: str) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from scheduler.core.job import Job
 from scheduler.core.model import SkipReason
 from scheduler.core.queries import Gauges, JobGauge
-from scheduler.observe.exposition import family, number, quoted
+from scheduler.observe.exposition import family, quoted
 from scheduler.observe.tally import Tally
 
 RESULTS = ("completed", "failed", "timeout", "lost", "canceled", "skipped")
@@ -152,7 +152,9 @@ def unix(instant: datetime | None, none: float) -> float:
 
 
 def _gauge(name: str, help_text: str, rows: list[tuple[str, float]]) -> str:
-    return family(name, "gauge", help_text, [f"{name}{label}}} {number(float(value))}\n" for label, value in rows])
+    text = family(name, "gauge", help_text, [f"{name}{label}}} {float(value)!r}\n" for label, value in rows])
+    # Line ends within label values are escaped, so this is no label.
+    return text.replace(" inf\n", " +Inf\n")
 
 
 _Table = tuple[tuple[str, str, Callable[[JobGauge], float]], ...]
