@@ -200,10 +200,18 @@ class Year:
             if chance < 0.85
             else self._random.randrange(30, 400) * MINUTE
         )
+        cut = set()
         for launch, _done in self.rig.executor.live.values():
             self.records[launch.job.name].runs[launch.run.id].cut += 1
+            cut.add((launch.job.name, launch.run.scheduled_for))
         down = self.clock.now()
         self.clock.turn(seconds=away.total_seconds())
+        # What was planted in a run that is repeated, or judged after catching up, may come to nothing.
+        self.planted = [
+            one
+            for one in self.planted
+            if one.covers + HOUR <= down or ((one.job, one.covers) not in cut and one.covers + HOUR > self.clock.now())
+        ]
         self.outages.append((down, self.clock.now()))
         self._open()
 
