@@ -37,7 +37,7 @@ def steps(lines: Collection[str]) -> list[str]:
         "",
         "then, on the host whose crontab this is, with SCHEDCTL_URL and SCHEDCTL_TOKEN_FILE set at its top",
         "(a token of role ping: schedctl token create HOST --role ping), one line after the other in place of its own;",
-        "cron's PATH is short: write the whole path of schedctl if it is not in /usr/bin:",
+        "cron's PATH is short: write the whole path of the program if it is not in /usr/bin:",
         "",
         *(f"  {line}" for line in lines),
         "",

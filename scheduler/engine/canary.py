@@ -125,7 +125,7 @@ def _where(view: JobView | None, now: datetime) -> str:
     if view is None or view.state.removed_at is not None:
         return "it is not in the ledger; restart the daemon"
     if view.state.alarm is not None or not view.state.enabled:
-        return f"it was disabled: {view.state.alarm or 'by hand'}; schedctl reload enables it"
+        return f"it was disabled: {view.state.alarm or 'by hand'}; to enable it: schedctl reload"
     if view.running:
         return "its run was started and is not settled"
     if view.waiting:

@@ -32,7 +32,9 @@ COMMAND = re.compile(rf"schedctl\ {PROSE}(?=[a-z-])(?P<rest>(?:{QUOTED} | (?!{EN
 
 
 def commands_in(text: str) -> list[str]:
-    """What stands behind `schedctl` up to where it visibly ends: a backtick, a sign, two blanks."""
+    """What stands behind `schedctl` up to where it visibly ends: a backtick, a sign, two blanks. `schedctl exec: …` is
+    a program that says its name."""
+    text = re.sub(r"^schedctl exec:", "", text.replace("$?", "1"))
     return [found["rest"].strip() for found in COMMAND.finditer(text)]
 
 
