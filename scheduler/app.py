@@ -100,17 +100,11 @@ class App:
             more_locks,
         )
         self.records = AttemptRecords(settings.state_dir, os.environ)
-        self._scanner = Scanner(
-            store,
-            in_force,
-            bus,
-            lambda now: self.reloader.follow(now),
-            lambda: self.daemon.poke("worker"),
-        )
+        wake = partial(self._poke, "worker")
+        self._scanner = Scanner(store, in_force, bus, lambda now: self.reloader.follow(now), wake)
         context = Context(self.owner, self.records, os.environ, settings.slots, str(self.file.folder), self._scanner)
         self.executors = informed(create_executors(context), context)
         self.executors[CANARY_KIND] = CanaryExecutor(lambda run, attempt: self.records.of(run, attempt).finish())
-        preparation = Preparation(self.records, os.environ)
         turns = Turns(clock, lambda: self._loops["planner"].obstacle)
         self.reloader = Reloader(
             store,
@@ -128,14 +122,14 @@ class App:
             store,
             in_force,
             self.executors,
-            preparation.prepare,
+            Preparation(self.records, os.environ).prepare,
             self.records,
             bus,
             clock,
             self._node,
             settings.slots,
             None if settings.queues is None else (*settings.queues, CANARY),
-            lambda: self.daemon.poke("worker"),
+            wake,
             self.reloader.follow,
             self.starting.submit,
         )
@@ -174,9 +168,9 @@ class App:
             self.reloader.follow,
             lambda name: no_job(name, in_force.current.configuration.jobs),
         )
-        self.inbox = EventInbox(store, in_force, bus, self.reloader.follow, lambda: self.daemon.poke("worker"))
+        self.inbox = EventInbox(store, in_force, bus, self.reloader.follow, wake)
         self._signs = SignDesk(store, in_force, bus, clock, self.reloader.follow)
-        self._desk = Desk(store, store, in_force, self.reloader, bus, lambda: self.daemon.poke("worker"), self.intake)
+        self._desk = Desk(store, store, in_force, self.reloader, bus, wake, self.intake)
         self.gate = TokenGate(store, clock, bus)
         self._outages = Outages()
         self._upkeep = Upkeep(
