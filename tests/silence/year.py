@@ -174,7 +174,8 @@ class Year:
         length = self._random.randrange(1, LONGEST // MINUTE + 1) * MINUTE
         good = True
         wanted = self.misses * ((now - self.start) / (self.end - self.start - 3 * DAY))
-        if attempt == 1 and len(self.planted) < min(wanted, self.misses) and self.healthy.get(job, APART) >= APART:
+        on_time = attempt == 1 and now - covers < MINUTE
+        if on_time and len(self.planted) < min(wanted, self.misses) and self.healthy.get(job, APART) >= APART:
             self.planted.append(Planted(job, covers))
             self.healthy[job] = 0
             good = self._random.random() < 0.3
