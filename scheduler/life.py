@@ -18,7 +18,7 @@ from scheduler.core.job import Configuration
 from scheduler.engine.in_force import Loaded
 from scheduler.engine.recovery import recover
 from scheduler.installation import lock_database, open_own_store
-from scheduler.memory import compacted, give_back
+from scheduler.memory import Lull, compacted, give_back
 from scheduler.observe.logs import configure_logs, log_notices
 from scheduler.observe.spans import export_spans
 from scheduler.patience import ToldToStop
@@ -39,6 +39,7 @@ class Life:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._app = App(settings)
+        self._lull = Lull(self._tidy)
 
     def run(self) -> int:
         """From the lock on the state directory to the end of the drain."""
@@ -154,6 +155,7 @@ class Life:
     def _round(self) -> bool:
         """Of the main thread; true when there is nothing left to wait for."""
         self._app.service.round()
+        self._lull.round()
         return self._app.drain.over()
 
     def _loaded(self) -> None:
@@ -161,7 +163,8 @@ class Life:
         and what it planned itself waits to be claimed."""
         self._app.daemon.poke("planner")
         self._app.daemon.poke("worker")
-        self._tidy()
+        self._app.file.let_go()
+        self._lull.ask()
 
     def _tidy(self) -> None:
         self._app.file.let_go()

@@ -5,17 +5,40 @@ from __future__ import annotations
 import ctypes
 import gc
 import pickle
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
 
+QUIET = 5.0
+"""Seconds without a reload after which memory is tidied: nobody else works meanwhile."""
+
 FEW = 500
 """Values that are copied at once: less than 20 ms in which no other thread works."""
 
 _M_ARENA_MAX = -8
+
+
+class Lull:
+    """Has `work` done once, as soon as nobody has asked for it for QUIET seconds."""
+
+    def __init__(self, work: Callable[[], None], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._work = work
+        self._monotonic = monotonic
+        self._from: float | None = None
+
+    def ask(self) -> None:
+        """From any thread."""
+        self._from = self._monotonic() + QUIET
+
+    def round(self) -> None:
+        """To be called again and again, from one thread."""
+        if self._from is not None and self._monotonic() >= self._from:
+            self._from = None
+            self._work()
 
 
 def keep_together() -> None:

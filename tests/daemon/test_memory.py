@@ -44,6 +44,23 @@ def test_the_jobs_of_a_large_file_are_laid_out_anew(tmp_path: Path, monkeypatch:
     assert all(compact[name] is not job for name, job in jobs.items())
 
 
+def test_memory_is_tidied_once_when_nothing_has_been_loaded_for_a_while() -> None:
+    """Reload after reload must not stop everything each time."""
+    now, tidied = [0.0], []
+    lull = memory.Lull(lambda: tidied.append(now[0]), lambda: now[0])
+    lull.round()
+    for now[0] in (1.0, 3.0, 7.0):
+        lull.ask()
+        lull.round()
+    for now[0] in (11.9, 12.0, 13.0, 30.0):
+        lull.round()
+    assert tidied == [7.0 + memory.QUIET]
+    lull.ask()
+    now[0] = 36.0
+    lull.round()
+    assert tidied == [12.0, 36.0]
+
+
 def test_what_was_loaded_meanwhile_stays() -> None:
     in_force = InForce()
     first, copy, newer = (Loaded.of(number, Configuration("", {}, {}, {})) for number in (1, 1, 2))
