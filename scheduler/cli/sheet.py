@@ -15,14 +15,15 @@ LONG = 200
 """Columns of one of them where no terminal limits them."""
 
 
-def line(surface: Surface, label: str, text: str, size: int = LABEL) -> None:
-    """A labelled line, folded at the terminal's width; further lines of `text` begin below its first."""
+def line(surface: Surface, label: str, text: str, size: int = LABEL, word: str = "") -> None:
+    """A labelled line, folded at the terminal's width; further lines of `text` begin below its first. `word` is the
+    state that colours the text."""
     total = surface.columns
     lines = visible(surface.pasted(text)).split("\n")
     if total is not None:
         lines = [folded for one in lines for folded in broken(one, max(20, total - size))]
     for index, one in enumerate(lines):
-        surface.out(((label if index == 0 else "").ljust(size) + one).rstrip())
+        surface.out(((label if index == 0 else "").ljust(size) + surface.style(word, one)).rstrip())
 
 
 def written(value: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import (
     GetCoreSchemaHandler,
@@ -175,8 +176,10 @@ def to_environment(value: object) -> dict[str, str]:
         if one is None:
             refuse(f"`{name}` has no value", f'write {name}: "" for an empty one, or remove it')
         text = ("true" if one else "false") if isinstance(one, bool) else text_of(one)
-        if text is None or "\0" in text:
+        if text is None:
             refuse(f"the value of `{name}` is not a text", "write a text or a number")
+        if "\0" in text:
+            refuse(f"a NUL character is not allowed in the value of `{name}`", "remove it")
         made[name] = text
     return made
 
@@ -198,6 +201,13 @@ def check_url(text: str) -> str:
     """The text, if it is http or https in full."""
     if not re.match(r"https?://[^\s/?#]", text, re.IGNORECASE) or re.search(r"\s", text):
         refuse(f"{shown(text)} is not a URL", "write it in full, beginning with http:// or https://")
+    try:
+        _ = urlsplit(text).port
+    except ValueError:
+        refuse(
+            f"the server and port of {shown(text)} are not understood",
+            "a port is a number from 0 to 65535; an IPv6 address stands in brackets: http://[::1]:8080/",
+        )
     return text
 
 

@@ -8,33 +8,38 @@ from collections.abc import Collection, Iterable
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.ids import short
 from scheduler.core.job import Job
-from scheduler.core.model import Run
+from scheduler.core.model import Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.core.queries import Queries, RunFilter
 
 
 def find_run(queries: Queries, text: str, jobs: Collection[str]) -> str:
-    """The id of the run that `text` names: one of `jobs` (its unfinished run, else its last), an id, or a part of one
-    that fits no other. Raises NotFound, or Refused when several fit."""
+    """The id of the run that `text` names: one of `jobs`, or a job that is gone (its run that is under way, else one
+    that waits, else its last), an id, or a part of one that fits no other. Raises NotFound, or Refused when several
+    fit."""
     if text in jobs:
-        return _latest_of(queries, text)
+        run = _latest_of(queries, text)
+        if run is None:
+            raise NotFound(f"{text} has no run yet", hint=f"schedctl run-now {text}")
+        return run
     found = queries.find_runs(text, 10)
     if len(found) > 1 and text not in found:
         raise Refused(
             f"{text} fits several runs: {', '.join(short(one) for one in found)}", hint="write more of the id"
         )
-    if not found:
+    run = found[0] if found else _latest_of(queries, text)
+    if run is None:
         raise NotFound(f"no run and no job {text!r}", hint="`schedctl runs` lists them")
-    return found[0]
+    return run
 
 
-def _latest_of(queries: Queries, job: str) -> str:
-    page = queries.history(RunFilter(jobs=(job,), skips=False), limit=20)
-    runs = [entry.run for entry in page.entries if entry.run is not None]
-    unfinished = [run for run in runs if not run.status.final]
-    if not runs:
-        raise NotFound(f"{job} has no run yet", hint=f"schedctl run-now {job}")
-    return (unfinished or runs)[0].id
+def _latest_of(queries: Queries, job: str) -> str | None:
+    for statuses in ((Status.RUNNING,), (Status.PENDING,), ()):
+        page = queries.history(RunFilter(jobs=(job,), statuses=statuses, skips=False), limit=1)
+        for entry in page.entries:
+            if entry.run is not None:
+                return entry.run.id
+    return None
 
 
 def stored_run(tx: Transaction, run: str) -> Run:

@@ -57,9 +57,21 @@ def test_a_payload_from_a_file_and_from_stdin(served: Served, tmp_path: Path, mo
     assert served.schedctl("run-now", "ticket", "--payload", f"@{tmp_path / 'p.json'}") == 0
     monkeypatch.setattr("sys.stdin", io.StringIO("[1]"))
     assert served.schedctl("run-now", "ticket", "--payload", "@-") == 0
-    assert served.schedctl("run-now", "ticket", "--payload", "@/no/such/file") == 2
     assert served.schedctl("run-now", "ticket", "--payload", "text") == 2
     assert len(served.rig.runs("ticket")) == 2
+
+
+def test_a_payload_that_cannot_be_read_is_told_in_words(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.json").write_bytes(b'"\xff"')
+    for text, told in (
+        ("@/no/such/file", "--payload: cannot read /no/such/file: No such file or directory\n"),
+        (f"@{tmp_path / 'p.json'}", f"--payload: {tmp_path / 'p.json'} is not UTF-8 at byte 1\n"),
+    ):
+        assert served.schedctl("run-now", "ticket", "--payload", text) == 2
+        assert capsys.readouterr().err.endswith(told)
+    assert served.rig.runs("ticket") == []
 
 
 def test_a_key_makes_one_run(served: Served, capsys: Captured) -> None:

@@ -145,6 +145,16 @@ def test_describe(screen: Screen) -> None:
     assert screen("describe", "report")[:2] == ["report", "  每周报告 of the shop"]
 
 
+def test_describe_of_a_job_that_was_removed(screen: Screen) -> None:
+    screen.rig.reload(JOBS.replace("  minutely:", "  hourly:"))
+    lines = screen("describe", "minutely")
+    (head,) = [line for line in lines if line.startswith("State")]
+    assert head.startswith("State         removed from jobs.yaml; its history is kept, since ")
+    assert "Next run      - (removed)" in lines
+    assert lines[lines.index(head) + 1].startswith("Schedule")
+    assert lines[lines.index(head) + 2].strip()
+
+
 def test_describe_says_which_run_failed_and_what_to_type_whatever_ran_after_it(screen: Screen) -> None:
     """As `status` does: the newest run of a failing job may be one that was canceled."""
     screen.rig.tick(minutes=1)

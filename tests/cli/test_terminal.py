@@ -88,6 +88,20 @@ def test_only_what_stands_out_has_a_colour(served: Served, typing: Typing) -> No
     assert "\x1b" not in terminal.shown
 
 
+@pytest.mark.parametrize("columns", [40, 200])
+def test_the_state_that_describe_tells_has_its_colour_in_each_line(
+    served: Served, typing: Typing, columns: int
+) -> None:
+    served.rig.tick(minutes=1)
+    terminal = typing("describe", "minutely", columns=columns)
+    assert terminal.end() == 0
+    state = terminal.shown[terminal.shown.index("State") : terminal.shown.index("Schedule")].splitlines()
+    assert len(state) > 1 if columns == 40 else len(state) == 1
+    assert [line[14:19] for line in state] == ["\x1b[36m"] * len(state)
+    assert all(line.endswith("\x1b[0m") for line in state)
+    assert r"\x1b" not in terminal.shown
+
+
 def test_nobody_else_colours_the_terminal(served: Served, typing: Typing) -> None:
     """Also not with the very codes that are ours."""
     reason = "\x1b[32mfine\x1b[0m"

@@ -260,6 +260,28 @@ def test_find_run(store: SqlStore) -> None:
     assert rig.run(rig.desk.find_run("a")).status is Status.PENDING
 
 
+def test_a_job_names_the_run_that_is_under_way_before_those_that_wait(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"overlap": "queue"}}))
+    running, _ = rig.desk.run_now("a", author="me")
+    rig.tick()
+    for _ in range(25):
+        rig.desk.run_now("a", author="me", if_busy=IfBusy.QUEUE)
+    assert rig.run(running.id).status is Status.RUNNING
+    assert rig.desk.find_run("a") == running.id
+
+
+def test_a_job_that_is_gone_still_names_its_run(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {}, "b": {}}))
+    run, _ = rig.desk.run_now("a", author="me")
+    rig.tick()
+    rig.reload(jobs({"b": {}}))
+    assert rig.desk.find_run("a") == run.id
+    rig.finish()
+    assert rig.desk.find_run("a") == run.id
+    with pytest.raises(NotFound, match="no run and no job"):
+        rig.desk.find_run("c")
+
+
 def test_an_ambiguous_end_of_an_id_is_refused(sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     from scheduler.engine import new_run
 

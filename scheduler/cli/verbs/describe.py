@@ -59,14 +59,16 @@ def _head(surface: Surface, job: Shown) -> None:
     line(surface, "", job["name"], 0)
     if job["description"]:
         line(surface, "", job["description"], 2)
-    line(surface, "State", _state(surface, job))
+    line(surface, "State", _state(surface, job), word=job["state"])
     if job["schedule"]:
         line(surface, "Schedule", " | ".join(job["schedule"]) + f"  {zone or ''}")
-        line(surface, "", job["schedule_in_words"] or "")
+        if job["schedule_in_words"]:
+            line(surface, "", job["schedule_in_words"])
     if job["definition"].get("on_event"):
         line(surface, "Events", _events(job["definition"]["on_event"]))
     what = "Expected" if job["external"] else "Next run"
-    line(surface, what, surface.when(job["next_run_at"], zone) if job["enabled"] else "- (disabled)")
+    rests = "removed" if job["state"] == "removed" else "disabled"
+    line(surface, what, surface.when(job["next_run_at"], zone) if job["enabled"] else f"- ({rests})")
     line(
         surface, "Deadline", surface.when(job["deadline_at"]) if job["deadline_at"] else "none: nothing is expected now"
     )
@@ -118,7 +120,7 @@ def _state(surface: Surface, job: Shown) -> str:
     }
     since = f", since {surface.when(job['state_since'])}" if job["state_since"] else ""
     word: str = job["state"]
-    return surface.style(word, says.get(word, word) + since)
+    return says.get(word, word) + since
 
 
 def _failures(count: int) -> str:

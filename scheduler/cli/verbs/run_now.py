@@ -129,8 +129,10 @@ def read_payload(text: str) -> Any:
     elif text.startswith("@"):
         try:
             text = Path(text[1:]).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"--payload: cannot read {text[1:]}: {error}") from None
+        except OSError as error:
+            raise click.UsageError(f"--payload: cannot read {text[1:]}: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise click.UsageError(f"--payload: {text[1:]} is not UTF-8 at byte {error.start}") from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

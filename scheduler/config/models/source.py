@@ -62,7 +62,7 @@ def _content_type(value: str) -> str:
 def _template(value: object, info: ValidationInfo) -> str:
     text = to_place(value, info)
     check_template(text)
-    check_url(_VALUES.sub("x", text))
+    check_url(_VALUES.sub("1", text))  # also where a port may stand
     return text
 
 
