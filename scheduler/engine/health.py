@@ -99,7 +99,7 @@ class Health:
 
     def _disks(self) -> Iterator[Remark]:
         for folder, since in self._watched.disk.full.items():
-            what = f"the disk of {folder} is full: nothing is started or settled until there is room"
+            what = f"the disk of {folder} is full: what finds no room is not started or settled until there is some"
             yield Remark("disk", what, since, f"df -h {folder}")
 
     def _waiting_loops(self, now: datetime) -> Iterator[Remark]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import stat
@@ -29,14 +30,20 @@ def bind_tcp(host: str, port: int, setting: str = "SCHEDULER_LISTEN") -> socket.
     try:
         bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise StartError(
-            f"cannot listen on {host}:{port}: {error.strerror}",
-            hint=f"choose another port with {setting}, or stop what holds it",
-        ) from None
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
+        raise StartError(f"cannot listen on {host}:{port}: {reason}", hint=_remedy(error, setting)) from None
     # Connections inherit it. asyncio sets it only where a socket was made with the number of the protocol, and without
     # it each answer waits 40 ms for the other end to acknowledge its head.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound
+
+
+def _remedy(error: OSError, setting: str) -> str:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"write an address of this machine into {setting}; 0.0.0.0 stands for all of them"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"choose a port from 1024 on with {setting}, or let this user open lower ones"
+    return f"choose another port with {setting}, or stop what holds it"
 
 
 def bind_unix(path: Path) -> socket.socket:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import http.client
 import os
 import pwd
@@ -159,6 +160,34 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.
 def test_a_port_in_use_is_told(tmp_path: Path) -> None:
     with bind_tcp("127.0.0.1", 0) as taken, pytest.raises(StartError, match=r"cannot listen on 127\.0\.0\.1"):
         bind_tcp("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("why", "told", "remedy"),
+    [
+        (OSError(errno.EADDRNOTAVAIL, "x (while attempting to bind on x)"), "Cannot assign", "of this machine"),
+        (OSError(errno.EACCES, "x (while attempting to bind on x)"), "Permission denied", "a port from 1024 on"),
+        (
+            OSError(errno.EADDRINUSE, "x (while attempting to bind on x)"),
+            "Address already in use",
+            "stop what holds it",
+        ),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service", "of this machine"),
+    ],
+    ids=["address", "low", "taken", "name"],
+)
+def test_an_address_that_cannot_be_had_is_told_with_what_helps(
+    monkeypatch: pytest.MonkeyPatch, why: OSError, told: str, remedy: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise why
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    with pytest.raises(StartError) as caught:
+        bind_tcp("192.0.2.1", 80)
+    assert caught.value.reason.startswith(f"cannot listen on 192.0.2.1:80: {told}")
+    assert "attempting" not in caught.value.reason
+    assert remedy in str(caught.value.hint)
 
 
 def test_open_leaves_nothing_behind_when_it_fails(faces: Faces, tmp_path: Path) -> None:
