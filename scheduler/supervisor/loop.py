@@ -6,11 +6,13 @@ ends everything below itself, leaves the exits that the daemon had not settled i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import signal
 import socket
+import sys
 import time
 from collections import deque
 from typing import Any
@@ -248,12 +250,25 @@ class Supervisor:
         # Begins with a line end, because a former write may have been cut short.
         text = "".join("\n" + json.dumps(message) for message in self._unsettled.values()) + "\n"
         path = os.path.join(self._state_dir, EXITS_FILE)
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, text.encode("ascii"))
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+            with open(path, "ab", opener=_for_the_owner) as file:
+                file.write(text.encode("ascii"))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            runs = ", ".join(run for run, _ in self._unsettled)
+            _complain(f"how these runs ended is not known to the next daemon: {runs}: {path}: {error.strerror}")
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _complain(text: str) -> None:
+    """The last words, where the daemon's log goes, if anybody is there."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), f"supervisor: {text}\n".encode())
 
 
 def _wake_on_child_exit() -> socket.socket:

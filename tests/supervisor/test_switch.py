@@ -142,6 +142,26 @@ def test_trust_runs_out(tmp_path: Path) -> None:
         harness.sh("late", "exit 0")
 
 
+@pytest.mark.parametrize("harm", ["removed", "full"])
+def test_exits_that_cannot_be_left_are_told_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], harm: str
+) -> None:
+    harness = Harness(tmp_path)
+    harness.sh("r", "echo on; exec sleep 1000")
+    harness.said("r", b"on")
+    if harm == "removed":
+        shutil.rmtree(harness.state)
+    else:
+        (harness.state / "exits.jsonl").symlink_to("/dev/full")
+    now = linux.boottime()
+    harness.client.trust(now, now)
+    assert harness.exited("r").signal in (9, 15)
+    harness.expect(SupervisorGone, "")
+    why = "No such file or directory" if harm == "removed" else "No space left on device"
+    told = f"supervisor: how these runs ended is not known to the next daemon: r: {harness.state}/exits.jsonl: {why}\n"
+    assert capfd.readouterr().err == told
+
+
 def test_silence_is_counted_only_while_somebody_asks(supervisor: Harness) -> None:
     """A daemon that was stopped finds an old answer, or none, when it wakes: neither is the supervisor's fault."""
     client = supervisor.client
