@@ -245,6 +245,10 @@ def test_explain(schedctl: Typist) -> None:
     assert "  Fri 00:00 Europe/Berlin = Fri 00:00 Europe/Paris (in 3d15h)" in answer.out
     assert schedctl("explain", "0", "8", "*", "*", "1", "-o", "json").data["expressions"] == ["0 8 * * 1"]
     assert schedctl("explain", "0 8 * * 9").code == 1
+    answer = schedctl("explain", "weekly-report")
+    assert answer.code == 1
+    assert "weekly-report is not a cron expression\n" in answer.err
+    assert "for a job: schedctl describe weekly-report\n" in answer.err
     assert schedctl("explain", "0 8 * * 1", "--timezone", "CST").code == 2
     assert schedctl("explain").code == 2
 

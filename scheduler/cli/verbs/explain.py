@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 
 import click
@@ -13,6 +14,9 @@ from scheduler.cli.verbs.next_times import DAY_MATCHES, Expressions, occurrences
 from scheduler.core.errors import InvalidInput
 from scheduler.core.stamp import to_text
 from scheduler.core.zone import zone_of
+
+_WORD = re.compile(r"[\w.-]+")
+"""What may be the name of a job, and no expression."""
 
 
 @verb('schedctl explain "0 8 * * 1" --timezone Asia/Shanghai', 'schedctl explain "0 0 13 * 5"')
@@ -37,6 +41,11 @@ def explain(
         raise click.UsageError(f"{error.reason}; {error.hint}") from None
     if len(expression) in (5, 6) and not any(" " in one for one in expression):
         expression = (" ".join(expression),)
+    if len(expression) == 1 and _WORD.fullmatch(expression[0]):
+        raise InvalidInput(
+            f"{expression[0]} is not a cron expression",
+            hint=f'write five fields in quotes, as "0 8 * * 1"; for a job: {command_line("describe", expression[0])}',
+        )
     typed_in = Expressions(expression, zone, day_match, hash_name)
     schedule = typed_in.schedule()
     text, surprises = in_words(schedule), warnings(schedule, now)
