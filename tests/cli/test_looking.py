@@ -181,6 +181,17 @@ def test_describe_says_which_run_failed_and_what_to_type_whatever_ran_after_it(s
     assert screen.json("describe", "report")["problem"] is None
 
 
+def test_an_error_that_was_also_printed_last_is_told_once(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all(Failed(FailReason.HTTP, "printed"))
+    screen.rig.tick(seconds=1)
+    for verb in (("status",), ("describe", "minutely")):
+        text = "\n".join(screen(*verb))
+        assert "last line" not in text, verb
+        assert "printed" in text, verb
+    assert screen.json("status")["problems"][0]["last_line"] == "printed"
+
+
 def test_describe_a_job_that_raised_an_alarm(screen: Screen) -> None:
     with screen.rig.store.begin() as tx:
         tx.jobs.set_alarm("report", "planning failed: oops", enabled=False)

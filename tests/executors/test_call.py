@@ -167,7 +167,7 @@ def test_arguments(
     ("function", "words"),
     [
         ("work:plan", "work has no plan; did you mean plain?"),
-        ("work:os", "is a module, not a function"),
+        ("work:os", "is no function: its type is module"),
         ("nowhere.at_all:f", "there is no module nowhere; looked in the work directory"),
         ("work:keywords", "cannot be called with"),
         ("work:not_json", "result cannot be kept: Object of type set"),

@@ -100,7 +100,7 @@ def _to_blame(surface: Surface, job: Shown, problem: Shown) -> None:
     if problem["kind"] == "late":
         return
     line(surface, "Failed run", run + (f": {plain(problem['error'])}" if problem["error"] else ""))
-    if problem["last_line"]:
+    if problem["last_line"] and problem["last_line"] != problem["error"]:
         line(surface, "", f"last line: {plain(problem['last_line'])}")
     line(surface, "", f"→ {command_line('logs', run)}")
     if not job["external"]:

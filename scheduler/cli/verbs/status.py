@@ -54,7 +54,7 @@ def _show(surface: Surface, problem: Shown) -> None:
     surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(what)}{since}")
     if problem.get("error"):
         surface.out(f"    {plain(problem['error'])}")
-    if problem.get("last_line"):
+    if problem.get("last_line") and problem["last_line"] != problem.get("error"):
         surface.out(f"    last line: {plain(problem['last_line'])}")
     if problem.get("command"):
         surface.out(f"    → {surface.pasted(problem['command'])}")

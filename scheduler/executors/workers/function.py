@@ -49,7 +49,7 @@ def find(name: str) -> Callable[..., Any]:
             raise NotCallable(f"call: {module_name} has no {path}; {hint}")
         target = getattr(target, part)
     if not callable(target):
-        raise NotCallable(f"call: {name} is a {type(target).__name__}, not a function")
+        raise NotCallable(f"call: {name} is no function: its type is {type(target).__name__}")
     found: Callable[..., Any] = target
     return found
 
