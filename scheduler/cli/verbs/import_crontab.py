@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--timezone", "--tz", "zone", metavar="ZONE", help="The zone in which cron read them (default: yours).")
 @click.option("--faithful", is_flag=True, help="Cron's policies instead of ours: overlaps, no catch-up, no repeats.")
 @click.option("--shadow", is_flag=True, help="Every job disabled, to look first.")
-@click.option("--external", is_flag=True, help="The lines stay where they are, and tell how it went: schedctl exec JOB -- COMMAND.")
+@click.option("--external", is_flag=True, help="The lines stay where they are, and only tell how it went.")
 def import_crontab(
     surface: Surface,
     files: tuple[str, ...],

@@ -14,9 +14,7 @@ from scheduler.core.model import Json
 
 class ExternalOptions(Options):
     kind: ClassVar[str] = EXTERNAL
-    summary: ClassVar[str] = (
-        "true: it runs somewhere else and pings us (schedctl exec JOB -- COMMAND, or /ping/KEY/JOB); expected by its schedule."
-    )
+    summary: ClassVar[str] = "true: it runs somewhere else and pings us (/ping/KEY/JOB); expected by its schedule."
 
     @model_validator(mode="before")
     @classmethod
