@@ -97,7 +97,8 @@ def judge(job: Job, due: Due, now: datetime) -> Verdict:
     else:
         verdicts[newest] = {"schedule"}
         if job.overlap is Overlap.SKIP:
-            blockers = {run.run for run in others}
+            # What was asked for after the instant was not in its way.
+            blockers = {run.run for run in others if run.created_at <= newest}
         elif job.overlap is Overlap.QUEUE:
             blockers = not_begun
         elif job.overlap is Overlap.REPLACE:
