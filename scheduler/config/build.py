@@ -140,6 +140,9 @@ class Builder:
         options: Options | None = next(filter(None, (getattr(model, kind, None) for kind in self._kinds)), None)
         scan = options.noun() if isinstance(options, CompensateOptions) else None
         on_event = None if model.on_event is None else model.on_event.noun()
+        if model.user is not None and options is not None and options.kind in ("call", "compensate"):
+            reason = f"`user` is for `command` only: `{options.kind}` runs as the daemon does"
+            self._complain(("user",), reason, "remove it, or write the job as a command")
         queue = self._queue(model, scan)
         self.queues[self._name] = queue
         if model.after is not None:

@@ -224,6 +224,8 @@ ACTIONS = [
     ("jobs:\n  a:\n    http: {url: http://x, expect_status: 99}\n", 3, "out of range", "100 to 599"),
     ("jobs:\n  a:\n    http: {url: http://x, expect_status: [OK]}\n", 3, "not a whole number", "100 to 599"),
     ("jobs:\n  a:\n    call: module.function\n", 3, "is not a function", "package.module:function"),
+    ("jobs:\n  a:\n    call: m:f\n    user: root\n", 4, "`user` is for `command` only", "as a command"),
+    ("defaults: {user: root}\njobs:\n  a:\n    call: m:f\n", 1, "`call` runs as the daemon does", "remove it"),
     ("jobs:\n  a:\n    call: [m:f]\n", 3, "is not a function", "package.module:function"),
     ("jobs:\n  a:\n    call: {function: m:f, with: 5}\n", 3, "`5` is not a mapping", "name: value"),
     ("jobs:\n  a:\n    call: {function: m:f, wiht: {}}\n", 3, "unknown key `wiht`", "did you mean `with`?"),
