@@ -24,6 +24,8 @@ from tests.engine.rig import Rig, jobs
 
 MINUTELY = {"schedule": "* * * * *"}
 
+FULL = "the disk of /state is full: what finds no room is not started or settled until there is some"
+
 
 class Patient:
     """A rig with a Health; `turn` lets every loop turn."""
@@ -239,7 +241,7 @@ def test_a_failed_check_is_told_once_as_what_it_follows_from(patient: Patient, m
     patient.turn("disk", "audit")
     assert [name for name, check in readiness.checks().items() if check() is not None] == ["loops", "database"]
     assert [problem.about for problem in readiness.problems()] == ["disk"]
-    assert readiness.remarks() == ["the disk of /state is full: what finds no room is not started or settled until there is some"]
+    assert readiness.remarks() == [FULL]
 
 
 # ------------------------------------------------------------ disk
@@ -270,7 +272,7 @@ def test_a_full_disk(patient: Patient, monkeypatch: pytest.MonkeyPatch, free: in
     patient.disk.tick(START + timedelta(seconds=6))
     assert patient.said() == ([("disk", START)] if full else [])
     if full:
-        assert patient.one().what == "the disk of /state is full: what finds no room is not started or settled until there is some"
+        assert patient.one().what == FULL
         assert patient.one().command == "df -h /state"
     seen.f_bavail, seen.f_favail = 1 << 40, 100
     patient.disk.tick(START + timedelta(seconds=9))
