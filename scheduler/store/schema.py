@@ -32,11 +32,28 @@ _REVISION = Table(
 
 
 def revision_of(connection: Connection) -> str | None:
-    """The revision of the schema; None: there is no schema."""
-    if not inspect(connection).has_table("alembic_version"):
+    """The revision of the schema; None: there is no schema. StartError if what is there is another program's."""
+    present = set(inspect(connection).get_table_names())
+    _refuse_strangers(connection.dialect.name, present)
+    if _REVISION.name not in present:
         return None
     found: str | None = connection.execute(select(_REVISION.c.version_num)).scalar()
     return found
+
+
+def _refuse_strangers(kind: str, present: set[str]) -> None:
+    """Tables of others may lie beside ours on PostgreSQL, if no name is wanted twice; a file holds one program's."""
+    ours = {_REVISION.name, *t.metadata.tables}
+    if t.installation.name in present or not present:
+        return
+    strange = sorted(present if kind == "sqlite" else present & ours)
+    if strange:
+        named = ", ".join(strange[:5]) + (" …" if len(strange) > 5 else "")
+        raise StartError(
+            f"this database is another program's: it has {named} and no table `{t.installation.name}` of schedulerd",
+            hint="give schedulerd a database of its own in SCHEDULER_DATABASE_URL"
+            + ("" if kind == "sqlite" else ", or a schema: append ?options=-csearch_path%3DNAME"),
+        )
 
 
 def ensure_schema(database: Database, release: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -162,3 +163,35 @@ def test_the_password_is_not_shown(tmp_path: Path) -> None:
     database = open_database("postgresql://me:geheim@host/name", tmp_path)
     assert database.place() == "postgresql://me:***@host/name"
     database.close()
+
+
+@pytest.mark.parametrize("theirs", ["CREATE TABLE notes (id int)", "CREATE TABLE alembic_version (version_num text)"])
+def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path, theirs: str) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(theirs)
+    before = path.read_bytes()
+    with pytest.raises(StartError, match=r"another program's: it has (notes|alembic_version) and no table") as refused:
+        open_store(f"sqlite:///{path}", tmp_path, release=RELEASE)
+    assert "SCHEDULER_DATABASE_URL" in (refused.value.hint or "")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone() == (1,)
+    assert before[:16] == path.read_bytes()[:16]
+
+
+def test_on_postgresql_others_may_live_beside_us_under_other_names(fresh_postgres_place: Place, tmp_path: Path) -> None:
+    with closing(open_database(fresh_postgres_place.url, tmp_path)) as there, there.migrating() as connection:
+        connection.exec_driver_sql("CREATE TABLE notes (id int)")
+        connection.exec_driver_sql("CREATE SCHEMA crowded")
+        connection.exec_driver_sql("CREATE TABLE crowded.jobs (id int)")
+        connection.exec_driver_sql("CREATE SCHEMA empty")
+    with closing(fresh_postgres_place.open()) as store:
+        assert store.now()
+    sign = "&" if "?" in fresh_postgres_place.url else "?"
+    with pytest.raises(StartError, match="another program's: it has jobs and no table") as refused:
+        open_store(f"{fresh_postgres_place.url}{sign}options=-csearch_path%3Dcrowded", tmp_path, release=RELEASE)
+    assert "search_path" in (refused.value.hint or "")
+    with closing(
+        open_store(f"{fresh_postgres_place.url}{sign}options=-csearch_path%3Dempty", tmp_path, release=RELEASE)
+    ) as apart:
+        assert apart.now()
