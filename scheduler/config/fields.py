@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import (
+    BeforeValidator,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainValidator,
@@ -166,22 +167,28 @@ def to_texts(value: object) -> tuple[str, ...]:
     return (to_text(value),)
 
 
-def to_environment(value: object) -> dict[str, str]:
-    """Names and values of environment variables; numbers and booleans as they were written."""
+def to_variables(value: object) -> object:
+    """Names of environment variables and what they are, each judged by itself."""
     if not isinstance(value, Mapping):
         refuse(f"{shown(value)} is not a mapping", "write one `NAME: value` per line below it")
-    made = {}
-    for name, one in value.items():
-        check_variable(name)
-        if one is None:
-            refuse(f"`{name}` has no value", f'write {name}: "" for an empty one, or remove it')
-        text = ("true" if one else "false") if isinstance(one, bool) else text_of(one)
-        if text is None:
-            refuse(f"the value of `{name}` is not a text", "write a text or a number")
-        if "\0" in text:
-            refuse(f"a NUL character is not allowed in the value of `{name}`", "remove it")
-        made[name] = text
-    return made
+    return value
+
+
+def to_variable(name: str) -> str:
+    check_variable(name)
+    return name
+
+
+def to_value(value: object) -> str:
+    """The value of an environment variable; numbers and booleans as they were written."""
+    if value is None:
+        refuse("it has no value", 'write "" for an empty one, or remove it')
+    text = ("true" if value else "false") if isinstance(value, bool) else text_of(value)
+    if text is None:
+        refuse("the value is not a text", "write a text or a number")
+    if "\0" in text:
+        refuse("a NUL character is not allowed in it", "remove it")
+    return text
 
 
 def to_place(value: object, info: ValidationInfo) -> str:
@@ -245,4 +252,7 @@ Texts = Annotated[
     PlainValidator(to_texts),
     WithJsonSchema({"anyOf": [_LOOSE, {"type": "array", "items": _LOOSE}]}),
 ]
-Environment = Annotated[dict[str, str], PlainValidator(to_environment), WithJsonSchema(_VALUES)]
+Variable = Annotated[str, PlainValidator(to_variable)]
+Environment = Annotated[
+    dict[Variable, Annotated[str, PlainValidator(to_value)]], BeforeValidator(to_variables), WithJsonSchema(_VALUES)
+]

@@ -216,6 +216,7 @@ def test_pause_and_resume(served: Served, capsys: Captured) -> None:
         ("report", "--all"),
         ("report", "--for", "2h", "--until", "tomorrow"),
         ("report", "--for", "2"),
+        ("report", "--for", "0s"),
         ("report", "--until", "whenever"),
     ],
 )

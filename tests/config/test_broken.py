@@ -110,10 +110,10 @@ KEYS = [
     (JOB + "    limits: {nice: 20}\n", 6, "out of range", "-20 to 19"),
     (JOB + "    limits: 5\n", 6, "`5` is not a mapping", "memory"),
     (JOB + "    env: [A]\n", 6, "a list is not a mapping", "NAME: value"),
-    (JOB + "    env: {A: }\n", 6, "`A` has no value", 'A: ""'),
+    (JOB + "    env: {A: }\n", 6, "it has no value", 'write ""'),
     (JOB + "    env: {A-B: 1}\n", 6, "`A-B` is not a name of a variable", "letters"),
     (JOB + "    env: {SCHED_X: 1}\n", 6, "set by the scheduler", "SCHED_"),
-    (JOB + "    env: {A: [1]}\n", 6, "the value of `A` is not a text", "write a text"),
+    (JOB + "    env: {A: [1]}\n", 6, "the value is not a text", "write a text"),
     (JOB + "    secrets: {A: hunter2}\n", 6, "never written into this file", "{env: NAME}"),
     (JOB + "    secrets: {A: {env: X, file: /y}}\n", 6, "exactly one place", "{file: PATH}"),
     (JOB + "    secrets: {A: {path: /y}}\n", 6, "unknown key `path`", "known are env, file, prefix"),
@@ -208,7 +208,7 @@ ACTIONS = [
     (
         'jobs:\n  a:\n    command: x\n    env: {A: "\\0"}\n',
         4,
-        "not allowed in the value of `A`",
+        "a NUL character is not allowed in it",
         "remove",
     ),
     ("jobs:\n  a:\n    http: {url: 'http://${NOPE}'}\n", 3, "`NOPE` is not defined", "$$"),
@@ -294,3 +294,10 @@ def test_a_thousand_errors_are_counted_not_printed() -> None:
     lines = str(ConfigError(problems(text))).splitlines()
     assert len(lines) == 101
     assert lines[-1] == "and 200 more"
+
+
+def test_each_variable_is_judged_by_itself() -> None:
+    env = '    env: {"A=B": c, "": d, X: [1], Y: , OK: 1}\n'
+    found = problems(JOB + env + '    secrets: {"S-1": {env: A}, T: hunter2}\n')
+    wrong = ("env.A=B", "env.", "env.X", "env.Y", "secrets.S-1", "secrets.T")
+    assert [str(one).split(": ")[1] for one in found] == [f"jobs.a.{path}" for path in wrong]

@@ -122,7 +122,10 @@ def _end(surface: Surface, until: str | None, length: str | None) -> datetime | 
         raise click.UsageError("give --until or --for, not both")
     try:
         if length:
-            return now + parse_duration(length)
+            duration = parse_duration(length)
+            if not duration:
+                raise click.UsageError("--for 0s pauses nothing; give a longer time, or neither --for nor --until")
+            return now + duration
         return typed(until, now, surface.zone) if until else None
     except InvalidInput as error:
         raise click.UsageError(str(error)) from None

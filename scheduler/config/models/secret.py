@@ -6,8 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from scheduler.config.fields import Line, Text
-from scheduler.config.interpolation import check_variable
+from scheduler.config.fields import Line, Text, Variable
 from scheduler.config.models.base import Model
 from scheduler.config.refusal import refuse, shown
 from scheduler.core.secret import Secret
@@ -49,12 +48,10 @@ class SecretModel(Model):
         return {name: text for name, text in (*place.items(), ("prefix", self.prefix)) if text}
 
 
-def _check_names(value: Any) -> Any:
+def _mapping(value: Any) -> Any:
     if not isinstance(value, dict):
         refuse(f"{shown(value)} is not a mapping", "write one `NAME: {env: OTHER}` per line below it")
-    for name in value:
-        check_variable(name)
     return value
 
 
-Secrets = Annotated[dict[str, SecretModel], BeforeValidator(_check_names)]
+Secrets = Annotated[dict[Variable, SecretModel], BeforeValidator(_mapping)]
