@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,6 +11,7 @@ import pytest
 from scheduler.core.model import JobState
 from scheduler.core.state import Flip, State, Why
 from scheduler.store.store import SqlStore
+from tests.databases import Place
 from tests.store.plans import plan_of, statements_on
 from tests.store.world import DAY, HOUR, MINUTE, SECOND, T0, add, claim, job_state, new_run, set_up, settle, settlement
 from tests.store.world import state as job
@@ -124,8 +126,13 @@ def test_old_flips_are_forgotten_a_few_at_a_time(store: SqlStore) -> None:
         assert [one.seen_at for one in queries.flips("job")] == [T0 + 2 * DAY] * 2
 
 
-def test_the_next_deadline_is_found_by_index(store: SqlStore) -> None:
+def test_the_next_deadline_is_found_by_index(fresh_place: Place) -> None:
     """Once a second for ever, on tables that were never analyzed."""
+    with closing(fresh_place.open()) as store:
+        _look_at_plans(store)
+
+
+def _look_at_plans(store: SqlStore) -> None:
     set_up(store, [due(f"job-{number:04}", T0 + number * MINUTE) for number in range(2_000)])
     with statements_on(store, ("jobs", "flips")) as statements, store.begin() as tx:
         tx.jobs.next_deadline(T0)
