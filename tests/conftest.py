@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 
 import pytest
@@ -22,6 +23,11 @@ from tests.databases import (
 from tests.statements import compile_once
 
 compile_once()
+
+# A shell that starts the tests in the background has both ignored, and so would have every program under test.
+for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, default)
 
 # A busy machine makes the generation of data slow, which is no finding.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
