@@ -225,8 +225,9 @@ def _false_statuses(history: History, by_run: Mapping[str, Ran]) -> list[str]:
 
 
 def _cut_short(end: float, outages: Iterable[tuple[float, float]]) -> bool:
-    """Whether a child that wrote its end then may have been ended before it could exit."""
-    return any(start - EXITING <= end <= until for start, until in outages)
+    """Whether a child that wrote its end then may have been ended before it could exit; what a killed supervisor leaves
+    is ended by its daemon a moment after the kill."""
+    return any(start - EXITING <= end <= until + EXITING for start, until in outages)
 
 
 def _unstarted(history: History, by_run: Mapping[str, Ran]) -> list[str]:
