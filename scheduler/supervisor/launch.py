@@ -70,7 +70,8 @@ class Launcher:
         return pid, tell
 
     def _needs_nothing(self, order: dict[str, Any]) -> bool:
-        return order["user"] is None and not any(order["limits"].values()) and "channel" not in order["fds"]
+        unlimited = all(limit is None for limit in order["limits"].values())
+        return order["user"] is None and unlimited and "channel" not in order["fds"]
 
     def _spawn(self, order: dict[str, Any], fds: dict[str, int], slot: int) -> int | None:
         """What a child inherits is put on ourselves for the moment; every descriptor but these is close-on-exec."""
@@ -89,7 +90,7 @@ class Launcher:
                 setsigmask=(),
                 setsigdef=_SIGNALS,
             )
-        except (OSError, NotImplementedError):
+        except (OSError, ValueError, NotImplementedError):  # ValueError: text that no system takes.
             return None
         finally:
             self._release()

@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.core.children import ChildSpec
 from scheduler.supervisor import nearness
+from scheduler.supervisor.events import SpawnFailed
 from scheduler.supervisor.nearness import Nearness, near_program
 from tests.supervisor.harness import ENV, PATIENCE, Harness, wait_until
 
@@ -102,6 +103,15 @@ def test_what_cannot_be_spawned_is_forked(supervisor: Harness, near: str) -> Non
     supervisor.start("r", "echo", "said", near=near)
     assert supervisor.exited("r").code == 0
     assert supervisor.output("r") == b"said\n"
+
+
+def test_text_that_no_system_takes_harms_only_its_own_run(supervisor: Harness) -> None:
+    supervisor.start("odd", "/bin/echo", "\ud800", near="/bin/echo")
+    assert supervisor.expect(SpawnFailed, "odd").stage == "exec"
+    supervisor.start("odd-env", "/bin/echo", env={"A": "\ud800"}, near="/bin/echo")
+    supervisor.expect(SpawnFailed, "odd-env")
+    supervisor.start("next", "true")
+    assert supervisor.exited("next").code == 0
 
 
 def test_the_supervisor_stays_as_it_was(supervisor: Harness) -> None:
