@@ -48,7 +48,9 @@ def settle(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: f
     settlement = _follow(run, outcome, job, now, random)
     if job is None and settlement.status is Status.PENDING:
         return _dropped(run, settlement)
-    return replace(settlement, keeps_lock=settlement.status is Status.FAILED and _holds_its_line(run, job))
+    if settlement.status is Status.FAILED and _holds_its_line(run, job):
+        return replace(settlement, keeps_lock=True)
+    return settlement
 
 
 def is_look(run: Run, job: Job | None) -> bool:

@@ -205,7 +205,6 @@ class Run:
     scheduled_for: datetime | None = None
     not_before: datetime | None = None
     waits_for: WaitsFor | None = None
-    payload: Json = None
     has_payload: bool = False
     retry_of: str | None = None
     note: str = ""
@@ -227,6 +226,7 @@ class Run:
     event: int | None = None
     rank: int | None = None
     trace: str | None = None
+    payload: Json = None
 
 
 @dataclass(frozen=True, slots=True)

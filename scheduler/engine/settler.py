@@ -147,7 +147,7 @@ class Settler:
 
     def _decide(self, one: Live, cancel: str | None, now: datetime, boottime: float, *, bare: bool) -> Settlement:
         assert one.outcome is not None
-        run = replace(one.run, cancel=cancel)
+        run = one.run if one.run.cancel == cancel else replace(one.run, cancel=cancel)
         outcome = _without_result(one.outcome) if bare else one.outcome
         spread = random.random()  # noqa: S311 -- spreads retries, is no secret
         settlement = settle(run, outcome, self._in_force.job(run.job), now, spread)

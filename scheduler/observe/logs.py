@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import sys
@@ -103,7 +104,7 @@ def configure_logs(
             )
         ]
     else:
-        ending = [structlog.processors.format_exc_info, _in_order, structlog.processors.JSONRenderer(default=str)]
+        ending = [structlog.processors.format_exc_info, _in_order, _as_json]
     structlog.configure(
         processors=[*shared, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -188,6 +189,14 @@ def _in_order(logger: Any, method: str, event: MutableMapping[str, Any]) -> Muta
     """When, how bad and what come first: a line is read by people, too."""
     first = {name: event[name] for name in ("timestamp", "level", "event") if name in event}
     return {**first, **event}
+
+
+_encode = json.JSONEncoder(default=str).encode
+"""Made once: structlog's own renderer makes an encoder per line."""
+
+
+def _as_json(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+    return _encode(event)
 
 
 def _no_internals(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -23,7 +23,7 @@ from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import held_back
 from scheduler.store.promote import FIRST_ORDERED, OLDEST_READY, OLDEST_WAITER, distinct, next_in_line
-from scheduler.store.rows import RUN, runs_of, with_payloads
+from scheduler.store.rows import RUN, whole_runs
 from scheduler.store.session import Session
 
 _ROUNDS = 8
@@ -93,7 +93,7 @@ def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
             break
     _pay(session, places, before, now)
     _open_attempts(session, claimed, now)
-    return with_payloads(session, claimed)
+    return claimed
 
 
 def _lock_queues(session: Session, names: list[str], skip_busy: bool, now: datetime) -> dict[str, _Place]:
@@ -243,7 +243,8 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
         .returning(*RUN)
     )
     place = {seq: index for index, seq in enumerate(choice.chosen)}
-    runs = sorted(runs_of(session.connection.execute(statement)), key=lambda run: place[run.seq])
+    rows = sorted(session.connection.execute(statement), key=lambda row: place[row.seq])
+    runs = whole_runs(session, rows)
     holders = [{"key": run.lock, "run": run.id, "fence": run.fence} for run in runs if run.lock is not None]
     update_each(session, t.locks, ("key",), holders)
     return runs

@@ -33,7 +33,7 @@ from scheduler.store.flips import flips_of
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
 from scheduler.store.kept_locks import held_up
 from scheduler.store.pauses import pauses_of
-from scheduler.store.rows import RUN, STATE, attempt_of, run_of, runs_of, skip_of, state_of, with_payloads
+from scheduler.store.rows import RUN, STATE, attempt_of, runs_of, skip_of, state_of, whole_runs
 from scheduler.store.scans import SqlScans
 from scheduler.store.session import Session
 
@@ -111,7 +111,7 @@ class SqlQueries:
         attempts = select(t.attempts).where(t.attempts.c.run == run).order_by(t.attempts.c.number)
         retries = select(t.runs.c.id).where(t.runs.c.retry_of == run).order_by(t.runs.c.seq)
         return RunDetail(
-            run=with_payloads(self.session, [run_of(row)])[0],
+            run=whole_runs(self.session, [row])[0],
             attempts=tuple(attempt_of(one) for one in self.session.rows(attempts)),
             waiting=self.waiting([run]).get(run),
             retried_by=tuple(self.session.rows(retries).scalars()),

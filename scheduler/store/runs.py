@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, func, select, update
 
 from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, NewRun, Output, Run, Skip, Status, WaitsFor
@@ -21,7 +21,7 @@ from scheduler.store.kept_locks import dead_before
 from scheduler.store.promote import distinct, next_in_line
 from scheduler.store.promote import promote as wake
 from scheduler.store.redefine import redefine as follow
-from scheduler.store.rows import RUN, run_of, runs_of, with_payloads
+from scheduler.store.rows import RUN, runs_of, whole_runs
 from scheduler.store.session import Session, chunks
 from scheduler.store.settle import settle as close
 from scheduler.store.skips import skip as leave_out
@@ -58,7 +58,7 @@ class SqlRuns:
 
     def running(self, node: str) -> list[Run]:
         query = select(*RUN).where(t.IS_RUNNING, t.runs.c.node == node).order_by(t.runs.c.seq)
-        return with_payloads(self.session, runs_of(self.session.rows(query)))
+        return whole_runs(self.session, self.session.rows(query))
 
     def orphaned(self, limit: int) -> list[Run]:
         """RUNNING runs of nodes that are dead, stopped or forgotten; without payloads."""
@@ -164,14 +164,13 @@ class SqlRuns:
     def by_keys(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], Run]:
         if not keys:
             return {}
-        found: list[Run] = []
+        found: list[Row[Any]] = []
         for chunk in chunks(sorted(keys), 1000):
             # two lists instead of one of pairs: both databases have an index for that
             jobs, names = {job for job, _ in chunk}, [key for _, key in chunk]
             query = select(*RUN).where(t.runs.c.job.in_(jobs), self.session.among(t.runs.c.key, names))
-            found += runs_of(self.session.rows(query))
-        wanted = [run for run in found if (run.job, run.key) in keys]
-        return {(run.job, run.key): run for run in with_payloads(self.session, wanted)}
+            found += [row for row in self.session.rows(query) if (row.job, row.key) in keys]
+        return {(run.job, run.key): run for run in whole_runs(self.session, found)}
 
     def typical(self, job: str) -> float | None:
         """Of the last 20 completed ones."""
@@ -192,7 +191,7 @@ class SqlRuns:
 
     def _one(self, where: ColumnElement[bool]) -> Run | None:
         row = self.session.rows(select(*RUN).where(where)).first()
-        return None if row is None else with_payloads(self.session, [run_of(row)])[0]
+        return None if row is None else whole_runs(self.session, [row])[0]
 
     def unfinished(self, jobs: Collection[str]) -> list[Unfinished]:
         """By age: every running run, every waiting occurrence, and of a job's other waiting runs the oldest."""

@@ -83,7 +83,12 @@ def _lock_locks(session: Session, keys: set[str | None]) -> None:
 def _after(run: Run, one: Settlement, now: datetime) -> Run:
     given_back = one.attempt_outcome is None
     attempt = run.attempt - 1 if given_back else run.attempt
-    changed = replace(
+    waits = one.status is Status.PENDING
+    waits_for = run.waits_for
+    if waits:
+        later = one.not_before is not None and one.not_before > now
+        waits_for = WaitsFor.TIME if later else (WaitsFor.LOCK if run.lock is not None else None)
+    return replace(
         run,
         status=one.status,
         attempt=attempt,
@@ -95,14 +100,12 @@ def _after(run: Run, one: Settlement, now: datetime) -> Run:
         exit_code=one.exit_code,
         signal=one.signal,
         result=run.result if one.result is None else one.result,
-        node=None if one.status is Status.PENDING else run.node,
+        node=None if waits else run.node,
         took=run.took if one.took is None or given_back else (run.took or 0.0) + one.took,
+        finished_at=run.finished_at if waits else one.ended or now,
+        not_before=one.not_before if waits else run.not_before,
+        waits_for=waits_for,
     )
-    if one.status is not Status.PENDING:
-        return replace(changed, finished_at=one.ended or now)
-    later = one.not_before is not None and one.not_before > now
-    waits_for = WaitsFor.TIME if later else (WaitsFor.LOCK if run.lock is not None else None)
-    return replace(changed, not_before=one.not_before, waits_for=waits_for)
 
 
 _CHANGED = (

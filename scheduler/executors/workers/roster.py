@@ -13,7 +13,10 @@ STARTING = 2 * len(os.sched_getaffinity(0))
 """Processes of one place that start at once. To start one costs as much as hundreds of short tasks: what comes
 meanwhile waits for whichever worker is free first."""
 PATIENCE = 0.03
-"""Seconds for which a task waits for one of those that are there, before a further process is started for it."""
+"""Seconds for which all of those that are there must have been at their tasks before a further process is started: as
+long as they come back sooner, they are the quickest way through the line."""
+LONGEST_WAIT = 0.2
+"""Seconds for which a task waits at most before a further process is started for it, however quick the others are."""
 STARTED_WITHIN = 5.0
 """Seconds after which nobody waits any longer for a worker that has not said that it is there."""
 
@@ -54,6 +57,7 @@ class Roster:
         if not line:
             del self._waiting[place]
         worker.tasks[task.run] = task
+        worker.busy_since = self._clock()
         self._by_run[task.run] = worker
         return worker, task
 
@@ -109,6 +113,8 @@ class Roster:
     def _worth_another(self, place: Place, task: Task) -> bool:
         now = self._clock()
         there = [one for one in self.workers if not one.retiring and one.place == place]
-        if len(there) >= STARTING and now - task.waits_since < PATIENCE:
-            return False
+        if len(there) >= STARTING and now - task.waits_since < LONGEST_WAIT:
+            last = max((one.busy_since for one in there if one.ready), default=0.0)
+            if now - max(last, task.waits_since) < PATIENCE:
+                return False
         return sum(not one.ready and one.idle_since > now - STARTED_WITHIN for one in there) < STARTING

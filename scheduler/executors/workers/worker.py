@@ -71,12 +71,14 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """A process and its tasks. `ready`: it has been heard of. `retiring`: it gets no further ones. `ended` says why we
-    ended it, if we did. `overdue_at`: when it should be gone, since its channel is."""
+    """A process and its tasks. `busy_since`: when it was given the last one. `ready`: it has been heard of.
+    `retiring`: it gets no further ones. `ended` says why we ended it, if we did. `overdue_at`: when it should be gone,
+    since its channel is."""
 
     name: str
     place: Place
     idle_since: float
+    busy_since: float = 0.0
     tasks: dict[str, Task] = field(default_factory=dict)
     channel: Channel | None = None
     ready: bool = False
