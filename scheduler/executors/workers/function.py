@@ -31,7 +31,8 @@ class NotCallable(Exception):
 def find(name: str) -> Callable[..., Any]:
     """The function behind `package.module:function` or `…:Class.method`."""
     module_name, _, path = name.partition(":")
-    importlib.invalidate_caches()
+    if module_name not in sys.modules:
+        importlib.invalidate_caches()
     try:
         target: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -17,6 +17,7 @@ from scheduler.executors.workers.wire import BEREFT, CLOSED_OURS
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ENDING = 0.1  # seconds
+_HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 
 
 class Surroundings:
@@ -37,15 +38,15 @@ class Surroundings:
                 stream.reconfigure(line_buffering=True, errors="backslashreplace")
         self._streams = (sys.stdout, sys.stderr)
         self._needed = {number: _identity(number) for number in (channel.fileno(), self._own)}
+        self._mask = os.umask(0o022)
+        os.umask(self._mask)
+        self._handlers = {number: signal.getsignal(number) for number in _HANDLED}
 
     @contextmanager
     def of(self, environment: Mapping[str, str], output: str) -> Iterator[None]:
         """For one run: everything it changed of the process is as before at the end, and all it printed is written.
         Where it closed what the process cannot do without, or put something else in its place, the process ends."""
         descriptor = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        mask = os.umask(0o022)
-        os.umask(mask)
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
         os.close(descriptor)
@@ -61,10 +62,11 @@ class Surroundings:
             os.dup2(self._own, 1)
             os.dup2(self._own, 2)
             _use(self._clean)
-            os.umask(mask)
+            os.umask(self._mask)
             signal.alarm(0)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+            for number, handler in self._handlers.items():
+                if signal.getsignal(number) is not handler:
+                    signal.signal(number, handler)
             os.chdir(self.home)
 
     def end_if_forked(self, code: int) -> None:
@@ -101,10 +103,14 @@ def left() -> tuple[int, int]:
 
 
 def _use(environment: Mapping[str, str]) -> None:
+    zone = os.environ.get("TZ")
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
-    os.environ.update(environment)
-    time.tzset()
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+    if os.environ.get("TZ") != zone:
+        time.tzset()
 
 
 def _flush(stream: object) -> None:
