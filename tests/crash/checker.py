@@ -8,25 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tests.crash.stamps import RESOLUTION, Ran, Stamp, attempts_of
+
 SETTLING = 2.0
 """Seconds that may pass from a child's end to the moment at which the ledger knows it."""
 STARTING = 2.5
 """Seconds around an outage in which an instant may be missed: a daemon that starts plans at its first tick."""
 EXITING = 0.25
 """Seconds from a child's last stamp to its exit: what ends it within them cannot know that it was done."""
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """What a child wrote. `at` is in seconds since 1970 (converted from the time since boot)."""
-
-    kind: str
-    job: str
-    instant: int
-    run: str
-    attempt: int
-    fence: int
-    at: float
 
 
 @dataclass(frozen=True)
@@ -38,6 +27,7 @@ class RunRow:
     reason: str | None
     attempt: int
     unfinished: bool
+    cause: str = "schedule"
 
 
 @dataclass(frozen=True)
@@ -77,7 +67,7 @@ class Verdict:
 def check(history: History) -> Verdict:
     problems: list[str] = []
     figures: Counter[str] = Counter()
-    by_run = _attempts(history.stamps)
+    by_run = attempts_of(history.stamps)
     runs_of: dict[str, dict[int, list[RunRow]]] = defaultdict(lambda: defaultdict(list))
     for run in history.runs:
         if run.instant is not None:
@@ -128,28 +118,6 @@ def check(history: History) -> Verdict:
     return Verdict(problems, dict(figures))
 
 
-@dataclass
-class Ran:
-    """What the children of one run wrote: per attempt (start, end or None)."""
-
-    run: str
-    instant: int
-    attempts: dict[int, tuple[float, float | None]] = field(default_factory=dict)
-
-    @property
-    def last(self) -> float:
-        return max(end if end is not None else start for start, end in self.attempts.values())
-
-
-def _attempts(stamps: Iterable[Stamp]) -> dict[str, Ran]:
-    found: dict[str, Ran] = {}
-    for stamp in stamps:
-        ran = found.setdefault(stamp.run, Ran(stamp.run, stamp.instant))
-        start, end = ran.attempts.get(stamp.attempt, (stamp.at, None))
-        ran.attempts[stamp.attempt] = (start, stamp.at) if stamp.kind == "E" else (stamp.at, end)
-    return found
-
-
 def _busy(own: Mapping[int, list[RunRow]], by_run: Mapping[str, Ran]) -> list[tuple[float, float]]:
     """When a run of this job was unfinished, as far as the children's own stamps show it."""
     intervals = []
@@ -194,7 +162,7 @@ def _overlapping(job: str, runs: list[Ran]) -> list[str]:
     problems = []
     latest = (0.0, "", 0)
     for start, end, run, attempt in spans:
-        if start < latest[0] - 0.011:  # the stamps have a resolution of 10 ms
+        if start < latest[0] - RESOLUTION:
             problems.append(f"{job}: {run} attempt {attempt} began before {latest[1]} attempt {latest[2]} had ended")
         latest = max(latest, (end, run, attempt))
     return problems
@@ -205,7 +173,8 @@ def _twice(stamps: Iterable[Stamp]) -> list[str]:
     problems = [f"attempt {attempt} of {run} was started {n} times" for (run, attempt), n in starts.items() if n > 1]
     runs: dict[tuple[str, int], set[str]] = defaultdict(set)
     for stamp in stamps:
-        runs[stamp.job, stamp.instant].add(stamp.run)
+        if stamp.instant is not None:
+            runs[stamp.job, stamp.instant].add(stamp.run)
     problems += [f"{job}: instant {at} was run by {len(ids)} runs" for (job, at), ids in runs.items() if len(ids) > 1]
     return problems
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.crash.stamps import stamp_command
+
 MARK = "SCHEDULER_CRASH_MARK"
 """In the environment of everything that a job starts: how survivors are found."""
 
 QUIET = "0 0 1 1 *"
 """A schedule that brings nothing more while a campaign ends."""
-
-# No fork but for `sleep`: the shell reads the time since boot from /proc and appends one line with one write.
-_STAMP = (
-    'read u _ < /proc/uptime; echo "{kind} $SCHED_JOB_NAME $SCHED_SCHEDULED_FOR $SCHED_RUN_ID $SCHED_ATTEMPT '
-    '$SCHED_FENCE $u" >> {file}'
-)
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ def write(path: Path, stamps: Path, load: list[LoadJob], mark: str, schedule: st
         "jobs:",
     ]
     for job in load:
-        start, end = (_STAMP.format(kind=kind, file=stamps) for kind in "SE")
+        start, end = (stamp_command(kind, stamps) for kind in "SE")
         command = f"{start}; {job.leaves}sleep {job.seconds}; {end}"
         lines.append(
             f"  {job.name}: {{schedule: '{schedule}', overlap: {job.overlap}, on_lost: {job.on_lost}, "

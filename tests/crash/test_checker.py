@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.crash.checker import History, RunRow, SkipRow, Stamp, check
+from tests.crash.checker import History, RunRow, SkipRow, check
+from tests.crash.stamps import Stamp
 
 SINCE, UNTIL = 1000, 1020
 
@@ -76,7 +77,7 @@ def missed_although_up(history: History) -> None:
 
 def overlap_without_a_run(history: History) -> None:
     history.runs[:] = [r for r in history.runs if r.instant is None or r.instant < 1009]
-    history.stamps[:] = [s for s in history.stamps if s.instant < 1009]
+    history.stamps[:] = [s for s in history.stamps if s.at < 1009]
     history.skips[:] = [s for s in history.skips if s.first < 1009] + [SkipRow("job", "overlap", 1009, 1020, 12)]
 
 
@@ -91,7 +92,7 @@ def not_in_the_ledger(history: History) -> None:
 
 
 def never_started(history: History) -> None:
-    history.stamps[:] = [s for s in history.stamps if s.instant < 1005]
+    history.stamps[:] = [s for s in history.stamps if s.at < 1005]
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
-from tests.crash.checker import RunRow, SkipRow, Stamp
+from tests.crash.checker import RunRow, SkipRow
 from tests.crash.load import MARK
+from tests.crash.stamps import Stamp, boot, read_stamps
 
 READY = 30.0
 
@@ -42,6 +46,11 @@ class World:
 
     def start(self) -> None:
         """Starts a daemon and waits until it is ready."""
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Starts a daemon and does not wait."""
         with self.log.open("ab") as log:
             self.daemon = subprocess.Popen(
                 [sys.executable, "-m", *self.program],
@@ -50,7 +59,6 @@ class World:
                 stdout=log,
                 stderr=log,
             )
-        self.wait_ready()
 
     def environment(self) -> dict[str, str]:
         # Compiled once, not at every one of many starts.
@@ -108,15 +116,18 @@ class World:
     def get(self, path: str) -> tuple[int, bytes]:
         return self.ask("GET", path)
 
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
-        """Over the Unix socket."""
+    def ask(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """Over the Unix socket. A body that is bytes is sent as it is, another one as JSON."""
         connection = http.client.HTTPConnection("localhost", timeout=30)
         connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.sock.settimeout(30)
         try:
             connection.sock.connect(str(self.state / "schedctl.sock"))
-            text = None if body is None else json.dumps(body)
-            connection.request(method, path, text, {"content-type": "application/json"} if text else {})
+            text = body if body is None or isinstance(body, bytes) else json.dumps(body)
+            kind = {"content-type": "application/json"} if text else {}
+            connection.request(method, path, text, kind | dict(headers or {}))
             response = connection.getresponse()
             return response.status, response.read()
         finally:
@@ -124,30 +135,23 @@ class World:
 
     # ------------------------------------------------------------ what is known
 
-    @staticmethod
-    def boot() -> float:
-        """When the machine was booted, in seconds since 1970: what turns the children's stamps into instants."""
-        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    boot = staticmethod(boot)
 
     def read_stamps(self) -> list[Stamp]:
-        boot = self.boot()
-        stamps = []
-        for line in self.stamps.read_text().splitlines() if self.stamps.exists() else []:
-            kind, job, instant, run, attempt, fence, at = line.split()
-            due = round(datetime.fromisoformat(instant).timestamp())
-            stamps.append(Stamp(kind, job, due, run, int(attempt), int(fence), boot + float(at)))
-        return stamps
+        return read_stamps(self.stamps)
 
     def read_ledger(self) -> tuple[list[RunRow], list[SkipRow]]:
         """With plain SQL, so that no code of the product stands between. Without the canary: no schedule of ours."""
-        runs = self._rows("SELECT id, job, scheduled_for, status, reason, attempt FROM runs WHERE job <> '_canary'")
+        runs = self._rows(
+            "SELECT id, job, scheduled_for, status, reason, attempt, cause FROM runs WHERE job <> '_canary'"
+        )
         skips = self._rows("SELECT job, reason, first, last, count FROM skips WHERE job <> '_canary'")
         return (
-            [RunRow(r[0], r[1], _second(r[2]), r[3], r[4], r[5], r[3] in ("PENDING", "RUNNING")) for r in runs],
+            [RunRow(r[0], r[1], _second(r[2]), r[3], r[4], r[5], r[3] in ("PENDING", "RUNNING"), r[6]) for r in runs],
             [SkipRow(s[0], s[1], _second(s[2]) or 0, _second(s[3]) or 0, s[4]) for s in skips],
         )
 
-    def _rows(self, query: str) -> list[tuple]:
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
         if self.url:
             with psycopg.connect(self.url) as postgres:
                 return postgres.execute(query).fetchall()
@@ -159,14 +163,38 @@ class World:
 
     def survivors(self) -> list[str]:
         """Processes that a job started and that still live."""
-        wanted = f"{MARK}={self.mark}".encode()
-        found = []
-        for entry in os.listdir("/proc"):
-            if entry.isdecimal() and wanted in _read(f"/proc/{entry}/environ").split(b"\0"):
-                found.append(
-                    f"{entry} {_read(f'/proc/{entry}/cmdline').replace(bytes(1), b' ').decode(errors='replace')}"
-                )
-        return found
+        return [str(one) for one in marked(self.mark)]
+
+
+@dataclass(frozen=True)
+class Process:
+    """`began`: CLOCK_BOOTTIME in seconds at which it began; `place`: where its daemon keeps what its runs write."""
+
+    pid: int
+    command: str
+    state: str
+    began: float
+    run: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.pid} {self.command} ({self.state}, of run {self.run} in {self.place})"
+
+
+def marked(mark: str) -> list[Process]:
+    """What jobs with this mark started and what still lives."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and wanted in (words := _read(f"/proc/{entry}/environ").split(b"\0")):
+            told = dict(word.decode(errors="replace").split("=", 1) for word in words if b"=" in word)
+            command = _read(f"/proc/{entry}/cmdline").replace(bytes(1), b" ").decode(errors="replace")
+            stat = _read(f"/proc/{entry}/stat").rpartition(b")")[2].split()
+            if stat and stat[0] not in (b"Z", b"X"):
+                began = int(stat[19]) / os.sysconf("SC_CLK_TCK")
+                place = os.path.dirname(told.get("SCHED_REPORT_FILE", ""))
+                found.append(Process(int(entry), command, stat[0].decode(), began, told.get("SCHED_RUN_ID", ""), place))
+    return found
 
 
 def _second(text: object) -> int | None:
