@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, delete, exists, func, literal, select, update
 
 from scheduler.core.model import Node
 from scheduler.store import tables as t
+from scheduler.store.moved import refuse_moved_meanwhile
 from scheduler.store.rows import node_of
 from scheduler.store.session import Session
 from scheduler.store.types import UtcInstant
@@ -28,6 +29,7 @@ class SqlNodes:
         return bool(self.session.rows(_HELD, node=node).scalar() == "live")
 
     def register(self, node: Node, now: datetime) -> None:
+        """StartError if the ledger was moved elsewhere meanwhile."""
         self.session.write(
             t.nodes.insert(),
             {
@@ -46,6 +48,7 @@ class SqlNodes:
                 "clock_offset": node.clock_offset,
             },
         )
+        refuse_moved_meanwhile(self.session.connection)
 
     def renew(self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0) -> bool:
         """Raises the beat. False: this node was declared dead or stopped; it holds nothing any more."""

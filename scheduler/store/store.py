@@ -179,8 +179,15 @@ def open_store(url: str, state_dir: Path, *, release: str, after_restore: bool =
 
 def prepare(database: Database, release: str) -> None:
     """Makes or migrates the schema; StartError for what is a mistake in the address."""
-    try:
+    with mistakes_told(database):
         ensure_schema(database, release)
+
+
+@contextmanager
+def mistakes_told(database: Database) -> Iterator[None]:
+    """Errors of the driver that no waiting would mend come out as StartError."""
+    try:
+        yield
     except Exception as error:
         mistake = database.mistake(error)
         if mistake is None:

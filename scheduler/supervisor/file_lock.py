@@ -30,6 +30,10 @@ _FLOCK = "hhqqi0q"  # struct flock of fcntl(2): type, whence, start, length, pid
 _ALONE = "SQLite is for one daemon; stop the other one, or give this one a database of its own"
 
 
+class InUse(StartError):
+    """Somebody else holds the lock."""
+
+
 class FileLock:
     """`fds` are inherited by the supervisor, and the locks last as long as either."""
 
@@ -40,7 +44,7 @@ class FileLock:
     def acquire(cls, file: Path, *, patience: float = _PATIENCE, create: bool = False) -> FileLock:
         """Locks `FILE.lock`, and the file itself if it is there (`create`: made, empty, if it is not).
 
-        StartError at once if a living daemon holds the former, naming its pid, or if the file has several names; a
+        InUse at once if a living daemon holds the former, naming its pid, StartError if the file has several names; a
         supervisor whose daemon is gone, and whoever holds the file by another name, gets `patience` seconds."""
         file = file.resolve()  # One file, one lock, whatever links lead to it.
         fds = [open_lock_file(file.with_name(file.name + ".lock"))]
@@ -68,7 +72,7 @@ def _take(fd: int, file: Path, patience: float) -> None:
         holder = processes.read(int(text)) if text.isdigit() else None
         if (holder is not None and not holder.dead) or time.monotonic() >= until:
             who = f"the daemon with pid {holder.pid}" if holder is not None else "another process"
-            raise StartError(f"the database file {file} is in use by {who}", hint=_ALONE)
+            raise InUse(f"the database file {file} is in use by {who}", hint=_ALONE)
         time.sleep(_ROUND)
 
 
@@ -95,7 +99,7 @@ def _wait(got: Callable[[], bool], file: Path, patience: float) -> None:
     until = time.monotonic() + patience
     while not got():
         if time.monotonic() >= until:
-            raise StartError(f"the database file {file} is in use by another daemon, under another name", hint=_ALONE)
+            raise InUse(f"the database file {file} is in use by another daemon, under another name", hint=_ALONE)
         time.sleep(_ROUND)
 
 

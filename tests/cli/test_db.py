@@ -134,8 +134,11 @@ def test_copy_moves_the_ledger_and_says_what_to_do_next(schedctl: Typist, sqlite
     with pytest.raises(StartError, match=f"was moved to {new}"):
         sqlite_place.open()
     again = schedctl("db", "copy", "--database", str(old), "--to", f"sqlite:///{new}")
-    assert again.code == 5
-    assert "is not empty" in again.err
+    assert again.code == 0
+    assert f"{old} was copied to {new} before: nothing is left to do" in again.err
+    elsewhere = schedctl("db", "copy", "--database", str(old), "--to", f"sqlite:///{tmp_path / 'third.db'}")
+    assert elsewhere.code == 5
+    assert f"was moved to {new} before" in elsewhere.err
 
 
 def test_copy_is_refused_while_a_daemon_uses_the_ledger(schedctl: Typist, sqlite_place: Place, tmp_path: Path) -> None:
@@ -157,6 +160,11 @@ def test_copy_needs_two_databases(schedctl: Typist, sqlite_place: Place, tmp_pat
     assert schedctl("db", "copy", "--database", str(file)).code == 2
     assert schedctl("db", "copy", "--to", "x.db", "--to-file", "url").code == 2
     assert "the same database" in schedctl("db", "copy", "--database", str(file), "--to", str(file)).err
+    Path("link.db").symlink_to(file)
+    assert "the same database" in schedctl("db", "copy", "--database", str(file), "--to", "link.db").err
+    answer = schedctl("db", "copy", "--database", str(file), "--to", "/proc/nothing/x.db")
+    assert answer.code == 5
+    assert "stop it" not in answer.err
     assert schedctl("db", "copy", "--database", "missing.db", "--to", "x.db").code == 4
     assert not Path("missing.db").exists()
     assert schedctl("db", "copy", "--database", str(file), "--to-file", "nowhere").code == 1

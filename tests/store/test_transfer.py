@@ -13,12 +13,13 @@ import pytest
 from sqlalchemy import Boolean, Column, Date, Float, Integer, LargeBinary, Table, Text, insert, select, text, update
 
 from scheduler.core.errors import Refused, StartError
+from scheduler.core.model import Node
 from scheduler.store import tables as t
 from scheduler.store import transfer as transfer_module
 from scheduler.store.dialects.base import Database
 from scheduler.store.schema import OLDEST_RELEASE_KEY
-from scheduler.store.store import open_database, open_store
-from scheduler.store.transfer import Transfer
+from scheduler.store.store import SqlStore, open_database, open_store
+from scheduler.store.transfer import LEASE, Begun, Transfer
 from scheduler.store.types import Big, FreeText, JsonText, UtcInstant
 from tests.databases import RELEASE, Place
 from tests.store.world import T0
@@ -97,19 +98,29 @@ def content(database: Database) -> dict[str, list[tuple[Any, ...]]]:
         return found | {"payloads as text": list(map(tuple, texts))}
 
 
+def moved(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
+    """As it arrives: a node that held runs without a lease has the time of one from now on."""
+    lease = list(t.nodes.c.keys()).index("lease")
+    nodes = [
+        row if row[lease] is not None else (*row[:lease], LEASE.total_seconds(), *row[lease + 1 :])
+        for row in rows["nodes"]
+    ]
+    return rows | {"nodes": sorted(nodes, key=repr)}
+
+
 def silent(table: str, there: int, wanted: int) -> None:
     pass
 
 
 def test_everything_arrives_as_it_was(sides: Sides) -> None:
     transfer = sides.transfer()
-    assert transfer.begin(RELEASE) is False
+    assert transfer.begin(RELEASE) is Begun.NEW
     told: dict[str, tuple[int, int]] = {}
     assert transfer.copy(lambda name, there, wanted: told.update({name: (there, wanted)})) == ROWS * len(TABLES)
     assert told == {one.name: (ROWS, ROWS) for one in TABLES}
     assert transfer.compare() == []
     transfer.finish()
-    assert content(sides.target) == content(sides.source)
+    assert content(sides.target) == moved(content(sides.source))
     with sides.target.reading() as connection:
         values = {row.key: row.value for row in connection.execute(select(t.installation))}
     assert values == {OLDEST_RELEASE_KEY: RELEASE, "environment": "production"}
@@ -131,7 +142,7 @@ def test_a_copy_that_was_interrupted_goes_on_and_nobody_uses_what_is_there(
                 raise KeyboardInterrupt
 
         transfer = sides.transfer()
-        assert transfer.begin(RELEASE) is (turns > 1)
+        assert transfer.begin(RELEASE) is (Begun.AGAIN if turns > 1 else Begun.NEW)
         try:
             transfer.copy(stop)
             break
@@ -140,7 +151,7 @@ def test_a_copy_that_was_interrupted_goes_on_and_nobody_uses_what_is_there(
                 open_store(sides.target_place.url, sides.target_place.state_dir, release=RELEASE)
     assert turns > 5
     transfer.finish()
-    assert content(sides.target) == content(sides.source)
+    assert content(sides.target) == moved(content(sides.source))
     sides.target_place.open().close()
 
 
@@ -148,7 +159,6 @@ def test_the_old_ledger_knows_that_it_was_moved(sides: Sides) -> None:
     transfer = sides.transfer()
     transfer.begin(RELEASE)
     transfer.copy(silent)
-    sides.source_place.open().close()
     transfer.finish()
     place = sides.source_place
     with pytest.raises(StartError, match="was moved to") as refused:
@@ -208,6 +218,120 @@ def test_a_copy_that_lacks_rows_is_seen(sides: Sides) -> None:
     with sides.target.writing() as connection:
         connection.execute(text("DELETE FROM skips WHERE id = 3"))
     assert transfer.compare() == [f"skips: {ROWS - 1} rows instead of {ROWS}"]
+
+
+def test_what_was_copied_before_the_source_was_used_again_is_not_kept(sides: Sides) -> None:
+    """Its rows are as many as before, but others."""
+    transfer = sides.transfer()
+    transfer.begin(RELEASE)
+    transfer.copy(silent)
+    sides.source_place.open().close()
+    with sides.source.writing() as connection:
+        connection.execute(update(t.runs).values(status="COMPLETED"))
+    with pytest.raises(Refused, match=r"a daemon used .* while it was copied"):
+        transfer.finish()
+    again = sides.transfer()
+    assert again.begin(RELEASE) is Begun.ANEW
+    again.copy(silent)
+    assert again.compare() == []
+    again.finish()
+    assert content(sides.target) == moved(content(sides.source))
+
+
+def test_a_daemon_that_was_stopped_and_goes_on_is_seen(fresh_postgres_place: Place, tmp_path: Path) -> None:
+    """It opens nothing: it raises its beat. Once the ledger is marked its node holds nothing, and none registers."""
+    with closing(open_database(fresh_postgres_place.url, tmp_path)) as source:
+        fill(source)
+        with source.writing() as connection:
+            connection.execute(update(t.nodes).values(state="live", beat_at=source.now() - timedelta(seconds=31)))
+        with closing(open_database("", tmp_path / "new")) as target:
+            transfer = Transfer(source, target)
+            transfer.begin(RELEASE)
+            transfer.copy(silent)
+            with closing(fresh_postgres_place.open()) as store, store.begin() as tx:
+                assert tx.nodes.renew("nodes-id-1", T0, generation=1)
+            with pytest.raises(Refused, match="a daemon used"):
+                transfer.finish()
+            again = Transfer(source, target)
+            assert again.begin(RELEASE) is Begun.ANEW
+            again.copy(silent)
+            again.finish()
+        store = SqlStore(source)
+        with store.begin() as tx:
+            assert not tx.nodes.renew("nodes-id-1", T0, generation=1)
+        with pytest.raises(StartError, match=r"was moved to .* while this daemon was stopped"), store.begin() as tx:
+            tx.nodes.register(Node("fresh", "host", 1, RELEASE, T0, timedelta(minutes=3), 8, None), T0)
+        with source.reading() as connection:
+            assert "fresh" not in connection.execute(select(t.nodes.c.id)).scalars().all()
+
+
+def test_killed_between_both_sides(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither can be used then, and the same again finishes it."""
+    transfer = sides.transfer()
+    transfer.begin(RELEASE)
+    transfer.copy(silent)
+
+    def killed(self: Transfer) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transfer, "_writing", killed)
+        with pytest.raises(KeyboardInterrupt):
+            transfer.finish()
+    with pytest.raises(StartError, match="was moved to"):
+        sides.source_place.open()
+    with pytest.raises(StartError, match="unfinished copy"):
+        open_store(sides.target_place.url, sides.target_place.state_dir, release=RELEASE)
+    again = sides.transfer()
+    assert again.begin(RELEASE) is Begun.AGAIN
+    again.copy(silent)
+    assert again.compare() == []
+    again.finish()
+    sides.target_place.open().close()
+    assert sides.transfer().begin(RELEASE) is Begun.DONE
+
+
+def test_a_ledger_that_was_moved_is_not_moved_elsewhere(sides: Sides, tmp_path: Path) -> None:
+    """Two daemons would have one history."""
+    transfer = sides.transfer()
+    transfer.begin(RELEASE)
+    transfer.copy(silent)
+    transfer.finish()
+    with closing(open_database("", tmp_path / "third")) as third:
+        with pytest.raises(Refused, match=r"was moved to .* before"):
+            Transfer(sides.source, third).begin(RELEASE)
+        place = sides.source_place
+        open_store(place.url, place.state_dir, release=RELEASE, after_restore=True).close()
+        assert Transfer(sides.source, third).begin(RELEASE) is Begun.NEW
+
+
+def test_of_two_copies_at_once_the_later_one_goes_on(sides: Sides) -> None:
+    first, second = sides.transfer(), sides.transfer()
+    first.begin(RELEASE)
+    assert second.begin(RELEASE) is Begun.AGAIN
+    with pytest.raises(Refused, match="another `schedctl db copy` goes on"):
+        first.copy(silent)
+    second.copy(silent)
+    with pytest.raises(Refused, match=r"a daemon used|another"):
+        first.finish()
+    second.finish()
+    assert content(sides.target) == moved(content(sides.source))
+
+
+def test_a_target_of_another_release_stays_as_it_is(sides: Sides) -> None:
+    sides.target_place.open().close()
+    with sides.target.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(Refused, match="has schema 9999, which is newer"):
+        sides.transfer().begin(RELEASE)
+    with sides.target.writing() as connection:
+        connection.execute(insert(t.queues), {c.name: value(t.queues, c, 1) for c in t.queues.columns})
+        connection.execute(text("DROP TABLE scan_asides"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
+    with pytest.raises(Refused, match="is not empty: there are rows in queues"):
+        sides.transfer().begin(RELEASE)
+    with sides.target.reading() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "0004"
 
 
 def test_a_source_of_another_release_is_refused(sides: Sides) -> None:

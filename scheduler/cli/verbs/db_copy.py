@@ -16,7 +16,7 @@ import click
 from scheduler.cli.database import as_url, find_database
 from scheduler.cli.surface import Surface
 from scheduler.cli.verb import verb
-from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, StartError
+from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, StartError, Unavailable
 
 if TYPE_CHECKING:
     from scheduler.store.dialects.base import Database
@@ -38,23 +38,39 @@ def copy(surface: Surface, to: str | None, to_file: Path | None, database: str |
     """Copies the ledger to another, empty database, compares both, and marks the old one as moved.
 
     All daemons must be stopped. When interrupted, type the same again: it goes on."""
-    from scheduler.store.store import open_database, sqlite_file
-    from scheduler.store.transfer import Transfer
-
     target_url, source_url = _target(to, to_file), find_database(surface, database)
-    file = sqlite_file(source_url, Path())
+    try:
+        return _copy(surface, source_url, target_url)
+    except Unavailable as error:
+        raise Unavailable(
+            error.reason, hint="see to that, or correct the URL, and type the same again: it goes on where it was"
+        ) from error
+
+
+def _copy(surface: Surface, source_url: str, target_url: str) -> int:
+    from scheduler.store.store import open_database, sqlite_file
+    from scheduler.store.transfer import Begun, Transfer
+
+    file, target_file = (sqlite_file(url, Path()) for url in (source_url, target_url))
     if file is not None and not os.path.isfile(file):
         raise NotFound(f"{file}: there is no such database", hint="name it with --database")
+    if file is not None and target_file is not None and file.resolve() == target_file.resolve():
+        raise Refused("both are the same database", hint="name another one with --to")
     with ExitStack() as stack:
-        for url in {source_url, target_url}:
-            stack.enter_context(_alone(sqlite_file(url, Path())))
+        for one in (file, target_file):
+            stack.enter_context(_alone(one))
         source = stack.enter_context(closing(open_database(source_url, Path())))
         target = stack.enter_context(closing(open_database(target_url, Path())))
         if source.place() == target.place():
             raise Refused("both are the same database", hint="name another one with --to")
         transfer = Transfer(source, target)
-        if transfer.begin(version("schedulerd")):
-            surface.say("going on with the copy that was begun before")
+        begun = transfer.begin(version("schedulerd"))
+        if begun is Begun.DONE:
+            if not surface.structured({"from": source.place(), "to": target.place(), "rows": None}, [target.place()]):
+                surface.say(f"{source.place()} was copied to {target.place()} before: nothing is left to do")
+            return 0
+        if begun is not Begun.NEW:
+            surface.say(begun.value)
         rows = transfer.copy(_Teller(surface).tell)
         differences = transfer.compare() or _audits_differ(surface, source, target)
         if differences:
@@ -87,15 +103,17 @@ def _target(to: str | None, to_file: Path | None) -> str:
 @contextmanager
 def _alone(file: Path | None) -> Iterator[None]:
     """No daemon uses that file, and none begins to."""
-    from scheduler.supervisor.file_lock import FileLock
+    from scheduler.supervisor.file_lock import FileLock, InUse
 
     if file is None:
         yield
         return
     try:
         lock = FileLock.acquire(file)
-    except StartError as error:
+    except InUse as error:
         raise Refused(error.reason, hint="stop it first (systemctl stop schedulerd)") from None
+    except StartError as error:
+        raise Refused(error.reason, hint=error.hint) from None
     try:
         yield
     finally:

@@ -152,6 +152,10 @@ _MISTAKES: tuple[tuple[str, str], ...] = (
     (r'database ".*" does not exist', "create the database, or correct its name in the database URL"),
     (r"no pg_hba\.conf entry|pg_hba\.conf rejects", "let this machine in (pg_hba.conf), or correct the database URL"),
     (r"permission denied for database", "grant the user CONNECT on the database"),
+    (
+        r"permission denied for schema|no schema has been selected to create in",
+        "let the user make tables there: ALTER DATABASE name OWNER TO user, or GRANT CREATE ON SCHEMA public TO user",
+    ),
     (r"invalid (connection option|port number|sslmode value|URI)", "correct the database URL"),
     (r"server does not support SSL", "leave out sslmode, or switch SSL on at the server"),
 )
