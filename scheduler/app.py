@@ -27,6 +27,7 @@ from scheduler.engine.drain import Drain
 from scheduler.engine.find import no_job
 from scheduler.engine.gate import TokenGate
 from scheduler.engine.health import Health, Watched
+from scheduler.engine.hints import Hints
 from scheduler.engine.in_force import InForce
 from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
@@ -153,7 +154,10 @@ class App:
             self._node,
             lease,
             lambda: self.daemon.post(self.membership.begin_anew),
+            lambda: self.hints.word(self.in_force.behind),
         )
+        self.hints = Hints(lambda: self._beats.alone, lambda: self.worker.takes_all, self._poke)
+        bus.subscribe(self.hints.notice)
         self._keeper = Keeper(store, in_force, bus, clock, self.records, self.reloader.follow)
         self.drain = Drain(store, self.worker, bus, clock, self._node, settings.drain_timeout)
         self.membership.join(Members(store, lease, self.owner, self._beats, self.worker, self.drain))
@@ -281,6 +285,7 @@ class App:
             received=self._metrics.received,
             address=lambda: self.doors.address,
             try_channel=self.telling.notifier.try_channel,
+            elsewhere=self.hints.when_settled,
         )
 
     # ------------------------------------------------------------ answering

@@ -109,6 +109,7 @@ class Life:
         if app.patience.told:
             app.daemon.post(app.drain.begin)
         app.daemon.start()
+        app.hints.start(app.store.ear(app.hints.said, app.hints.heard))
         app.intake.start()
         app.inbox.start()
         app.doors.serve(app.backend)
@@ -131,6 +132,7 @@ class Life:
         app.doors.close()
         app.intake.stop()
         app.inbox.stop()
+        app.hints.stop()
         app.daemon.shutdown()
         app.starting.shutdown()
         app.telling.close()

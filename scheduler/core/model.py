@@ -265,7 +265,7 @@ class Skip:
 @dataclass(frozen=True, slots=True)
 class Node:
     """One running daemon. `lease` None: nobody can take over from it (SQLite). `leaving_at`: from then on it planned
-    nothing more and only waited for what it held."""
+    nothing more and only waited for what it held. `hints`, `aside`: its last word about itself (core.hints.Word)."""
 
     id: str
     host: str
@@ -281,6 +281,8 @@ class Node:
     generation: int = 0
     clock_offset: float = 0.0
     leaving_at: datetime | None = None
+    hints: str | None = None
+    aside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

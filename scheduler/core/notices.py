@@ -2,7 +2,8 @@
 
 Notices are published after the transaction that made them true. Names are dotted, `noun.past`:
 
-    run.planned run.claimed run.started run.settled run.skipped run.lost  job.disabled job.paused job.resumed
+    run.planned run.claimed run.started run.settled run.skipped run.lost run.cancel_asked
+    job.disabled job.paused job.resumed
     config.loaded config.rejected node.started node.stopped node.dead clock.stepped audit.finished
     job.missed job.failing job.recovered job.unknown job.excused
     job.acknowledged letters.discarded token.created token.revoked queue.saturated database.lost database.back

@@ -15,6 +15,7 @@ import structlog
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus, Clock, Switch
+from scheduler.core.hints import Word
 from scheduler.core.ports import Store
 from scheduler.engine.in_force import InForce
 
@@ -39,8 +40,8 @@ class Seen:
 class Beats:
     """`lease` None: the state directory's lock is the lease (SQLite); children then live as long as the daemon.
 
-    `on_dead` is called once when this node finds itself declared dead. A beat is raised only if the supervisor has
-    answered since the one before."""
+    `on_dead` is called once when this node finds itself declared dead; `word` is what it tells with each beat.
+    A beat is raised only if the supervisor has answered since the one before."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Beats:
         node: Callable[[], str],
         lease: timedelta | None,
         on_dead: Callable[[], None],
+        word: Callable[[], Word] = Word,
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -61,6 +63,7 @@ class Beats:
         self._node = node
         self._lease = lease
         self._on_dead = on_dead
+        self._word = word
         longest = LONGEST_INTERVAL if lease is None else min(LONGEST_INTERVAL, lease.total_seconds() / 6)
         self._interval = longest
         self._silence = LONGEST_SILENCE if lease is None else min(LONGEST_SILENCE, lease.total_seconds() / 3)
@@ -107,7 +110,11 @@ class Beats:
         self.offset = (now - self._clock.now()).total_seconds()
         with self._store.begin() as tx:
             alive = tx.nodes.renew(
-                self._node(), now, generation=self._in_force.current.generation, clock_offset=self.offset
+                self._node(),
+                now,
+                generation=self._in_force.current.generation,
+                clock_offset=self.offset,
+                word=self._word(),
             )
         if not alive:
             if self._mourned != self._node():
@@ -119,8 +126,13 @@ class Beats:
         return True
 
     def hurry(self) -> None:
-        """The next tick beats: a new supervisor waits for its trust."""
+        """The next tick beats: a new supervisor waits for its trust, or there is something to tell."""
         self._next = self._clock.monotonic()
+
+    @property
+    def alone(self) -> bool:
+        """No other node was live when this one last looked."""
+        return not self._seen
 
     def extend_trust(self, switch: Switch, before: float) -> None:
         """`before`: CLOCK_BOOTTIME from before the renewal (or registration) was sent."""

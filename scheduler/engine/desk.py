@@ -78,6 +78,7 @@ class Desk:
                 )
             after = stored_run(tx, run)
         self._wake()
+        self._bus.publish("run.cancel_asked", run=run, job=after.job, author=author, reason=reason)
         return after
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:

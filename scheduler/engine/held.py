@@ -119,6 +119,11 @@ class Held:
         return len(self._lives)
 
     @property
+    def full(self) -> bool:
+        """There is no free slot."""
+        return len(self._lives) >= self._slots
+
+    @property
     def empty(self) -> bool:
         """Nothing is held, and nothing is about to be."""
         with self._lock:

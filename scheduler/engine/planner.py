@@ -260,6 +260,8 @@ def announce(bus: Bus, planned: Planned) -> None:
                 )
             else:
                 bus.publish("run.planned", job=due.state.name, scheduled_for=entry.instant, cause=str(entry.cause))
+        for run in one.cancel:
+            bus.publish("run.cancel_asked", run=run, job=due.state.name, author="", reason="replaced")
         if one.give_up:
             bus.publish(
                 "run.skipped",

@@ -122,6 +122,11 @@ class Worker:
         for one in self._held.lives():
             self._end(one, why)
 
+    @property
+    def takes_all(self) -> bool:
+        """Whatever could be taken now is taken here; nobody else is needed for it."""
+        return self.accepting and self._queues is None and not self._in_force.behind and not self._held.full
+
     # ------------------------------------------------------------ the loop
 
     def tick(self, now: datetime) -> int:

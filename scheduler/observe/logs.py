@@ -31,7 +31,15 @@ _WARNINGS = frozenset(
     }
 )
 _QUIET = frozenset(
-    {"event.received", "run.planned", "run.claimed", "run.started", "scan.read", "notification.announced"}
+    {
+        "event.received",
+        "notification.announced",
+        "run.cancel_asked",
+        "run.claimed",
+        "run.planned",
+        "run.started",
+        "scan.read",
+    }
 )
 """What happens for every event, every page of a list and every run before its end: said only at level debug."""
 ATTEMPT_ENDED = "attempt_ended"

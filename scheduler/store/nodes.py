@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, exists, func, literal, select, update
 
+from scheduler.core.hints import Word
 from scheduler.core.model import Node
 from scheduler.store import tables as t
 from scheduler.store.moved import refuse_moved_meanwhile
@@ -50,9 +51,13 @@ class SqlNodes:
         )
         refuse_moved_meanwhile(self.session.connection)
 
-    def renew(self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0) -> bool:
+    def renew(
+        self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0, word: Word | None = None
+    ) -> bool:
         """Raises the beat. False: this node was declared dead or stopped; it holds nothing any more."""
         values = {"beat": t.nodes.c.beat + 1, "beat_at": now, "generation": generation, "clock_offset": clock_offset}
+        if word is not None:
+            values |= {"hints": word.hints, "aside": word.aside}
         where = (t.nodes.c.id == node, t.nodes.c.state.in_(_HOLDING))
         return self.session.write(update(t.nodes).where(*where).values(values)) == 1
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from scheduler.core.errors import SchedulerError, StartError, Unavailable
+from scheduler.core.hints import Ear, Heard, Said
+from scheduler.core.look import Look
 from scheduler.core.ports import Transaction
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
@@ -18,6 +21,7 @@ from scheduler.store.events import SqlEvents
 from scheduler.store.generations import SqlGenerations
 from scheduler.store.jobs import SqlJobs
 from scheduler.store.ledger import SqlLedger
+from scheduler.store.look import look
 from scheduler.store.moved import refuse_moved
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.notifications import SqlNotifications
@@ -85,6 +89,17 @@ class SqlStore:
         with faults_told(self._database):
             return self._database.now()
 
+    def look(self, node: str, generation: int, last: Look | None = None) -> Look:
+        """What there is to do for this node, which has loaded that generation: one statement. `last`: what it found
+        before, with the same two; where nothing was written since, not even that statement may be needed."""
+        with faults_told(self._database):
+            mark = self._database.mark()
+            now = None if mark is None else self._database.now()
+        if now is not None and last is not None and last.mark == mark:
+            return replace(last, now=now)
+        with self._inside(self._database.reading) as session:
+            return look(session, node, generation, now, mark)
+
     def db_status(self) -> DatabaseStatus:
         """Kind, place and what to look at, and what the database says of itself, if it answers."""
         try:
@@ -106,6 +121,16 @@ class SqlStore:
                 rows=rows,
                 look=self._database.look(),
             )
+
+    def ear(self, said: Said, heard: Heard) -> Ear | None:
+        """What carries hints between nodes, not yet started; None: there is one node (SQLite)."""
+        if self.kind != "postgresql":
+            return None
+        from scheduler.store.dialects.postgresql import PostgresDatabase
+        from scheduler.store.listen import PostgresEar
+
+        assert isinstance(self._database, PostgresDatabase)
+        return PostgresEar(self._database, said, heard)
 
     def close(self) -> None:
         self._database.close()

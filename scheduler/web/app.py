@@ -83,7 +83,7 @@ def create_app(backend: Backend, hub: Hub, *, trusted: bool) -> ASGIApp:
     app = Router(OPERATIONS, _way_back, backend.served)
     app.state.backend = backend
     app.state.hub = hub
-    app.state.watch = RunWatch(backend.bus)
+    app.state.watch = RunWatch(backend.bus, backend.elsewhere)
     app.state.lines = Lines()
     app.state.porter = Porter(backend.commands.submit)
     app.state.inbox_porter = Porter(backend.inbox.submit)

@@ -46,6 +46,10 @@ def _not_noted(source: str, what: str) -> None:
     return None
 
 
+def _no_others(tell: Callable[[], None]) -> None:
+    return None
+
+
 def _no_channels(name: str) -> Tried:
     return Tried(False, "nothing is sent from here")
 
@@ -55,8 +59,9 @@ class Backend:
     """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
     printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` is what
     this node knows to be wrong with itself, `holdup` why it starts nothing at present (None: it does).
-    `try_channel` sends a test by a channel. `asked` remembers when runs were asked to end; `receptions` judge what
-    comes for a source, `inbox` keeps it; `signs` keeps what external jobs tell."""
+    `elsewhere` is told whom to call when runs may have ended on other nodes. `try_channel` sends a test by a channel.
+    `asked` remembers when runs were asked to end; `receptions` judge what comes for a source, `inbox` keeps it;
+    `signs` keeps what external jobs tell."""
 
     readable: Readable
     commands: Commands
@@ -79,6 +84,7 @@ class Backend:
     received: Received = _not_noted
     try_channel: Callable[[str], Tried] = _no_channels
     asked: Asked = field(default_factory=Asked)
+    elsewhere: Callable[[Callable[[], None]], object] = _no_others
 
     def jobs(self) -> Mapping[str, Job]:
         """The definitions in force on this node, by name."""

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from scheduler.core.notices import Bus, Notice
 
 POLL = 1.0
-"""Seconds after which somebody who waits looks again: another node's runs make no notice here."""
+"""Seconds after which somebody who waits looks again: another node's runs make no notice here, and hints may be lost."""
 
 
 class RunWatch:
-    """Wakes those who wait for a run when this process hears of it. Used from the server's event loop only; notices
-    come from any thread."""
+    """Wakes those who wait for a run when this process hears of it, and all of them when runs may have ended elsewhere
+    (which `elsewhere` has told). Used from the server's event loop only; notices and hints come from any thread."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, elsewhere: Callable[[Callable[[], None]], object]) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         bus.subscribe(self._hear)
+        elsewhere(self._hear_others)
 
     @contextlib.contextmanager
     def watch(self, run: str) -> Iterator[asyncio.Event]:
@@ -41,6 +42,16 @@ class RunWatch:
         if loop is not None and run in self._waiting and notice.name.startswith("run."):
             with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
                 loop.call_soon_threadsafe(self._wake, run)
+
+    def _hear_others(self) -> None:
+        loop = self._loop
+        if loop is not None and self._waiting:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._wake_all)
+
+    def _wake_all(self) -> None:
+        for run in self._waiting:
+            self._wake(run)
 
     def _wake(self, run: str) -> None:
         for event in self._waiting.get(run, ()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
+from scheduler.core.hints import Word
 from scheduler.core.model import Node
 
 
@@ -15,7 +16,9 @@ class Nodes(Protocol):
 
     def register(self, node: Node, now: datetime) -> None: ...
 
-    def renew(self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0) -> bool:
+    def renew(
+        self, node: str, now: datetime, *, generation: int, clock_offset: float = 0.0, word: Word | None = None
+    ) -> bool:
         """Raises the beat. False: this node was declared dead or stopped; it holds nothing any more."""
         ...
 

@@ -24,4 +24,6 @@ nodes = Table(
     Column("generation", Integer, nullable=False),
     Column("clock_offset", Float, nullable=False),
     Column("leaving_at", UtcInstant),
+    Column("hints", FreeText),
+    Column("aside", FreeText),
 )
