@@ -28,6 +28,7 @@ class RunRow:
     attempt: int
     unfinished: bool
     cause: str = "schedule"
+    key: str = ""
 
 
 @dataclass(frozen=True)

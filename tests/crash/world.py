@@ -143,11 +143,11 @@ class World:
     def read_ledger(self) -> tuple[list[RunRow], list[SkipRow]]:
         """With plain SQL, so that no code of the product stands between. Without the canary: no schedule of ours."""
         runs = self._rows(
-            "SELECT id, job, scheduled_for, status, reason, attempt, cause FROM runs WHERE job <> '_canary'"
+            "SELECT id, job, scheduled_for, status, reason, attempt, cause, key FROM runs WHERE job <> '_canary'"
         )
         skips = self._rows("SELECT job, reason, first, last, count FROM skips WHERE job <> '_canary'")
         return (
-            [RunRow(r[0], r[1], _second(r[2]), r[3], r[4], r[5], r[3] in ("PENDING", "RUNNING"), r[6]) for r in runs],
+            [RunRow(r[0], r[1], _second(r[2]), r[3], r[4], r[5], r[3] in ("PENDING", "RUNNING"), *r[6:]) for r in runs],
             [SkipRow(s[0], s[1], _second(s[2]) or 0, _second(s[3]) or 0, s[4]) for s in skips],
         )
 

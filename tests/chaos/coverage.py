@@ -1,0 +1,134 @@
+"""Is every instant covered exactly once, and every skip justified?"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from tests.chaos.history import RECOVERY, SWAPPING, History, Problem
+from tests.chaos.load import ChaosJob
+from tests.chaos.log import Rest
+from tests.crash.checker import STARTING
+
+
+def uncovered(history: History, figures: Counter[str]) -> list[Problem]:
+    problems: list[Problem] = []
+    for job in history.jobs.values():
+        problems += _of_job(history, job, figures)
+    return problems
+
+
+def _of_job(history: History, job: ChaosJob, figures: Counter[str]) -> list[Problem]:
+    certain, open_ = history.instants(job.name)
+    runs: dict[int, list[str]] = defaultdict(list)
+    skips: dict[int, list[str]] = defaultdict(list)
+    problems: list[Problem] = []
+    for run in history.runs_of.get(job.name, []):
+        if run.instant is not None and run.status == "SKIPPED":
+            skips[run.instant].append(run.reason or "")
+        elif run.instant is not None:
+            runs[run.instant].append(run.id)
+    known = sorted({*certain, *open_})
+    for skip in history.skips:
+        if skip.job == job.name:
+            inside = [instant for instant in known if skip.first <= instant <= skip.last]
+            fewest = len([instant for instant in inside if instant not in open_])
+            ends = not inside or (inside[0], inside[-1]) != (skip.first, skip.last)
+            if ends or not fewest <= skip.count <= len(inside):
+                problems.append(
+                    Problem(
+                        f"a skip of {skip.count} instants from {skip.first} to {skip.last}, of which {len(inside)} are",
+                        job.name,
+                        history.timeline.due(skip.first),
+                    )
+                )
+            for instant in inside:
+                skips[instant].append(skip.reason)
+    last_ran = max((instant for instant, ids in runs.items() if any(run in history.ran for run in ids)), default=0)
+    for instant in certain:
+        figures["expected"] += 1
+        if not runs[instant] and not skips[instant]:
+            problems.append(Problem(f"nothing accounts for instant {instant}", job.name, history.timeline.due(instant)))
+    for instant in known:
+        at = history.timeline.due(instant)
+        if len(runs[instant]) > 1:
+            problems.append(Problem(f"instant {instant} has {len(runs[instant])} runs", job.name, at))
+        if len(skips[instant]) > 1:
+            problems.append(Problem(f"instant {instant} is skipped {len(skips[instant])} times", job.name, at))
+        if runs[instant] and skips[instant]:
+            problems.append(Problem(f"instant {instant} has a run and a skip", job.name, at))
+        for reason in skips[instant]:
+            figures[f"skipped {reason}"] += 1
+            why = _unjustified(history, job, instant, at, reason, last_ran)
+            if why is not None:
+                problems.append(Problem(f"instant {instant} was SKIPPED({reason}), but {why}", job.name, at))
+        if runs[instant]:
+            problems += _not_run(history, job, instant, at, runs[instant][0], figures)
+    strange = sorted(runs.keys() - set(known))
+    problems += [
+        Problem(f"a run at {instant}, where the schedule has none", job.name, history.timeline.due(instant))
+        for instant in strange
+    ]
+    return problems
+
+
+def _not_run(
+    history: History, job: ChaosJob, instant: int, at: float, run: str, figures: Counter[str]
+) -> list[Problem]:
+    """A run without a stamp: its child had no time to begin, or it was replaced before."""
+    if any(rest.granted + SWAPPING < at < rest.resume_asked - SWAPPING for rest in _rests(history, job.name)):
+        return [Problem(f"instant {instant} has run {run}, though the job was paused", job.name, at)]
+    if run in history.ran:
+        figures["ran"] += 1
+        return []
+    row = history.rows[run]
+    if job.overlap == "replace" and row.status == "CANCELED":
+        figures["replaced before it began"] += 1
+        return []
+    if history.troubles(at - STARTING, at + STARTING + RECOVERY):
+        figures["cut short before it began"] += 1
+        return []
+    figures["not started"] += 1
+    return [Problem(f"run {run} of instant {instant} is {row.status} and never began", job.name, at)]
+
+
+def _rests(history: History, job: str) -> list[Rest]:
+    return [rest for rest in history.log.rests if rest.job == job]
+
+
+def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reason: str, last_ran: int) -> str | None:
+    if reason == "overlap":
+        if job.overlap not in ("skip", "queue"):
+            return f"its overlap is {job.overlap}"
+        if any(first - SWAPPING <= at <= last for first, last in history.busy.get(job.name, ())):
+            return None
+        return "no run of it was unfinished then"
+    if reason == "missed":
+        if not history.out(at) and not history.timeline.leapt(instant):
+            return "nothing was wrong then"
+        return None if last_ran > instant else "no later instant of it ran"
+    if reason == "paused":
+        if any(rest.asked - SWAPPING <= at <= rest.resumed + SWAPPING for rest in _rests(history, job.name)):
+            return None
+        return "nobody had paused it"
+    if reason == "lock":
+        return _unjustified_wait(history, job, instant)
+    return "there was no reason for that"
+
+
+def _unjustified_wait(history: History, job: ChaosJob, instant: int) -> str | None:
+    """It waited for a shared lock until its next instant came."""
+    if job.lock is None:
+        return "it shares its lock with no other job"
+    others = [one.name for one in history.jobs.values() if one.lock == job.lock and one.name != job.name]
+    since, until = history.timeline.due(instant), history.timeline.due(instant + (job.period or 0))
+    if any(first < until and since <= last for other in others for first, last in history.busy.get(other, ())):
+        return None
+    return "no other job held its lock"
+
+
+def idle(figures: Counter[str]) -> list[Problem]:
+    """A scheduler that skips, or never starts, what it should run."""
+    wanted = figures["ran"] + figures["not started"]
+    if figures["expected"] and (not wanted or figures["ran"] < 0.9 * wanted):
+        return [Problem(f"only {figures['ran']} of {wanted} instants that were neither skipped nor cut short ran")]
+    return []
