@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.chaos.clocks import FakeClock
 from tests.crash.world import World
 from tests.daemon.conftest import Make
 from tests.daemon.waiting import wait_for
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(180), pytest.mark.xdist_group("load")]
 
-PLACES = (
-    "/usr/lib/x86_64-linux-gnu/faketime",
-    "/usr/lib/aarch64-linux-gnu/faketime",
-    "/usr/lib/faketime",
-    "/usr/local/lib/faketime",
-)
 JOBS = """
 defaults: {timezone: UTC}
 jobs:
@@ -34,38 +27,16 @@ jobs:
 """
 
 
-def library() -> str:
-    for place in PLACES:
-        path = Path(place) / "libfaketimeMT.so.1"
-        if path.exists():
-            return str(path)
-    found = ctypes.util.find_library("faketimeMT")
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("libfaketime is missing: .ci/run installs it")
-        pytest.skip("LOUDLY: no libfaketime here, so no clock is set; apt-get install faketime brings it")
-    return found
+@pytest.fixture
+def clock(tmp_path: Path) -> FakeClock:
+    return FakeClock(tmp_path / "clock")
 
 
 @pytest.fixture
-def world(make_world: Make, tmp_path: Path) -> World:
-    made = make_world(
-        JOBS,
-        LD_PRELOAD=library(),
-        FAKETIME_TIMESTAMP_FILE=str(tmp_path / "clock"),
-        FAKETIME_NO_CACHE="1",
-        FAKETIME_DONT_FAKE_MONOTONIC="1",
-    )
-    set_clock(made, 0)
+def world(make_world: Make, clock: FakeClock) -> World:
+    made = make_world(JOBS, **clock.environment)
     made.start()
     return made
-
-
-def set_clock(world: World, seconds: int) -> None:
-    """The daemon's wall clock is the real one plus that from now on."""
-    fresh = world.folder / "clock.new"
-    fresh.write_text(f"{seconds:+d}\n")
-    fresh.rename(world.folder / "clock")
 
 
 def run(world: World, job: str) -> str:
@@ -83,11 +54,11 @@ def status_of(world: World, run: str) -> str:
 
 
 @pytest.mark.parametrize("step", [3600, -3600, 10, -10])
-def test_everything_goes_on_and_nothing_is_doubled(world: World, step: int) -> None:
+def test_everything_goes_on_and_nothing_is_doubled(world: World, clock: FakeClock, step: int) -> None:
     wait_for(lambda: Counter(r.status for r in world.read_ledger()[0])["COMPLETED"] >= 3, 20, "jobs run")
     retried = run(world, "fails-once")
     wait_for(lambda: status_of(world, retried) == "PENDING", 5, "a retry waits")
-    set_clock(world, step)
+    clock.set(step)
     by_hand = run(world, "by-hand")
     wait_for(lambda: status_of(world, by_hand) == "COMPLETED", 2, "what is tied to no instant goes on within 2 s")
     wait_for(lambda: "clock_stepped" in world.tail(), 5, "the step is logged")
@@ -98,7 +69,7 @@ def test_everything_goes_on_and_nothing_is_doubled(world: World, step: int) -> N
         wait_for(lambda: len(world.read_ledger()[0]) > before + 2, 10, "jobs run every second again")
     else:
         # No instant runs again: the job goes on with the first instant that has no entry.
-        set_clock(world, 0)
+        clock.set(0)
         wait_for(lambda: not clock_problem(world), 20, "status says that nothing waits any more")
         before = len(world.read_ledger()[0])
         wait_for(lambda: len(world.read_ledger()[0]) > before + 2, 10, "jobs run when time has caught up")
