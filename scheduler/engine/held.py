@@ -40,11 +40,11 @@ class Held:
         self._missed = False
         self._starting = 0
 
-    def reserve(self) -> int:
-        """The free slots: nobody else gets them until `release`, so that two claims at once do not take more than there
-        are."""
+    def reserve(self, freed: int = 0) -> int:
+        """The free slots, and those of the `freed` lives that will have been dropped: nobody else gets them until
+        `release`, so that two claims at once do not take more than there are."""
         with self._lock:
-            free = self._slots - len(self._lives) - self._reserved
+            free = self._slots - len(self._lives) - self._reserved + freed
             if self._closed or free <= 0:
                 self._missed = self._closed or self._reserved > 0
                 return 0

@@ -15,7 +15,7 @@ from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Attempts, Bus, Clock
 from scheduler.core.lifecycle import settle, timed
 from scheduler.core.outcome import Outcome, Succeeded
-from scheduler.core.ports import Store
+from scheduler.core.ports import Store, Transaction
 from scheduler.core.requests import Settlement
 from scheduler.engine.aftermath import announce_settled, settle_all
 from scheduler.engine.fan_out import LoadFirst
@@ -34,7 +34,7 @@ PATIENCE = 0.25
 
 
 class Settler:
-    """`add` from any thread, `tick` from one. `follow` loads the newest generation, if it can be loaded."""
+    """`add` from any thread, the rest from one. `follow` loads the newest generation, if it can be loaded."""
 
     def __init__(
         self,
@@ -64,22 +64,17 @@ class Settler:
         """`live.outcome` is known from now on."""
         self._over.put(live)
 
-    def tick(self, now: datetime) -> int:
-        """The number of attempts settled. Raises Unavailable when the database is away; nothing is lost by it."""
-        boottime = self._clock.boottime()
+    def begin(self) -> None:
+        """A round of gathering begins: what could not be written down in the last one is gathered again."""
         self._waiting, self._stuck = [*self._stuck, *self._waiting], []
-        settled = 0
-        while batch := self._gather():
-            settled += self._settle(batch, now, boottime)
-            del self._waiting[: len(batch)]
-        return settled
 
-    def _gather(self) -> list[Live]:
-        """What has ended, oldest first. What ends alone is settled at once; in a crowd it is worth waiting for those
-        that are about to end, if there are any: a transaction for sixty costs hardly more than one for six."""
+    def gather(self) -> list[Live]:
+        """What has ended, oldest first, until it is settled. What ends alone is settled at once; in a crowd it is worth
+        waiting until half of what is held has ended: a transaction for thirty costs hardly more than one for three, and
+        the other half keeps the machine busy meanwhile."""
         begun = time.monotonic()
         while len(self._waiting) < BATCH:
-            more = len(self._waiting) < self._held.count and self._waits(time.monotonic() - begun)
+            more = 2 * len(self._waiting) < self._held.count and self._waits(time.monotonic() - begun)
             try:
                 self._waiting.append(self._over.get(timeout=LULL) if more else self._over.get_nowait())
             except queue.Empty:
@@ -95,27 +90,53 @@ class Settler:
             return waited < PATIENCE
         return self._crowd and waited < LINGER
 
-    def _settle(self, batch: list[Live], now: datetime, boottime: float) -> int:
+    def settle(
+        self, batch: list[Live], now: datetime, boottime: float, further: Callable[[Transaction], None] | None = None
+    ) -> bool:
+        """Writes down what was gathered, and does what is given `further` in the same transaction; whether that was
+        done: an attempt that cannot be written down with the others is written down alone, without it. Raises
+        Unavailable when the database is away; nothing is lost by it, and whether it took place is not known."""
         # an attempt that was dropped meanwhile belongs to a life that is over
         ended = [one for one in batch if self._held.has(one)]
+        done = bool(ended)
         try:
-            return self._together(ended, now, boottime)
+            self._together(ended, now, boottime, further)
         except Unavailable:
             raise
         except Exception:
             log.exception("settling_failed", retry="each attempt alone")
-            return sum(self._alone(one, now, boottime) for one in ended)
+            done = False
+            for one in ended:
+                self._alone(one, now, boottime)
+        del self._waiting[: len(batch)]
+        return done
 
-    def _together(self, ended: Sequence[Live], now: datetime, boottime: float, *, bare: bool = False) -> int:
+    def _together(
+        self,
+        ended: Sequence[Live],
+        now: datetime,
+        boottime: float,
+        further: Callable[[Transaction], None] | None = None,
+        *,
+        bare: bool = False,
+    ) -> None:
         if not ended:
-            return 0
+            return
         try:
-            return self._write(ended, now, boottime, bare=bare)
+            self._write(ended, now, boottime, further, bare=bare)
         except LoadFirst:
             self._follow(now)
-            return self._write(ended, now, boottime, bare=bare)
+            self._write(ended, now, boottime, further, bare=bare)
 
-    def _write(self, ended: Sequence[Live], now: datetime, boottime: float, *, bare: bool) -> int:
+    def _write(
+        self,
+        ended: Sequence[Live],
+        now: datetime,
+        boottime: float,
+        further: Callable[[Transaction], None] | None,
+        *,
+        bare: bool,
+    ) -> None:
         keys = [(one.run.id, one.run.attempt) for one in ended]
         outputs = [] if bare else self._attempts.outputs(keys)
         words = [] if bare else self._attempts.last_words(keys)
@@ -125,25 +146,27 @@ class Settler:
             tx.runs.put_output(outputs)
             tx.runs.report(words)  # While they are RUNNING: the next attempt gets the last checkpoint.
             after = settle_all(tx, self._in_force, decided, now)
+            if further is not None:
+                further(tx)
         self._held.drop(ended)
         publish_flips(self._bus, after.flipped)
         for run in after.runs:
             announce_settled(self._bus, run, now)
         self._attempts.forget(keys)
-        return len(ended)
 
-    def _alone(self, one: Live, now: datetime, boottime: float) -> int:
+    def _alone(self, one: Live, now: datetime, boottime: float) -> None:
         """After a batch that failed: what one attempt printed or returned must not hold up the others. If it cannot be
         written, the attempt is settled without it."""
         for bare in (False, True):
             try:
-                return self._together([one], now, boottime, bare=bare)
+                self._together([one], now, boottime, bare=bare)
             except Unavailable:
                 raise
             except Exception:
                 log.exception("settling_failed", job_name=one.run.job, run_id=one.run.id, bare=bare)
+            else:
+                return
         self._stuck.append(one)
-        return 0
 
     def _decide(self, one: Live, cancel: str | None, now: datetime, boottime: float, *, bare: bool) -> Settlement:
         assert one.outcome is not None

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
 
-from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Attempts, Bus, Clock, Executor, Launch
 from scheduler.core.job import Job
 from scheduler.core.lifecycle import settle
-from scheduler.core.model import Cause, FailReason, JobState, Run
-from scheduler.core.outcome import Failed, GivenBack, Outcome, Span
-from scheduler.core.ports import Store
+from scheduler.core.look import Look
+from scheduler.core.model import JobState, Run
+from scheduler.core.outcome import GivenBack, Outcome, Span
+from scheduler.core.ports import Store, Transaction
 from scheduler.core.requests import Claim, Due, Unfinished
-from scheduler.core.source import FetchCurrent
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 from scheduler.engine.settler import Settler
-from scheduler.engine.subscribers import after_dead
+from scheduler.engine.starter import Starter
 from scheduler.engine.sweep import Sweep
 
 log = structlog.get_logger("engine")
 
-DEAD = 100
-"""Dead letters before it that a run is told of."""
+LONGEST_ROUND = 0.2
+"""Seconds after which the worker looks at the rest of its work, however much goes on ending."""
 
 
 class Worker:
@@ -54,8 +54,6 @@ class Worker:
         self._store = store
         self._in_force = in_force
         self._executors = executors
-        self._prepare = prepare
-        self._bus = bus
         self._clock = clock
         self._node = node
         self._queues = queues
@@ -63,18 +61,22 @@ class Worker:
         self._aside = aside
         self._held = Held(slots)
         self._settler = Settler(store, in_force, self._held, attempts, bus, clock, node, follow)
+        self.accepting: bool = True
+        """False: nothing further is claimed (drain, or no trust)."""
+        self._starter = Starter(
+            store, in_force, self._held, prepare, bus, clock, self._done, accepts=lambda: self.accepting
+        )
         self._sweep = Sweep(clock.monotonic)
         self._doubt = False
-        self.accepting = True
-        """False: nothing further is claimed (drain, or no trust)."""
 
     # ------------------------------------------------------------ what others ask
 
-    def claim(self) -> Claim | None:
-        """What this node could take right now. Whoever gets a claim must `take` it, whatever came of it."""
+    def claim(self, freed: int = 0) -> Claim | None:
+        """What this node could take right now, or once `freed` of what it holds is dropped. Whoever gets a claim must
+        `take` it, whatever came of it."""
         if not self.accepting or self._in_force.behind:
             return None
-        free = self._held.reserve()
+        free = self._held.reserve(freed)
         return Claim(self._node(), self._in_force.current.generation, free, self._queues) if free else None
 
     def take(self, claim: Claim, runs: list[Run] | None) -> None:
@@ -85,7 +87,7 @@ class Worker:
         if self._held.release(claim.limit):
             self._wake()
         if lives:
-            self._aside(partial(self._begin_all, lives))
+            self._aside(partial(self._starter.begin, lives))
 
     def amend(self, due: Due, now: datetime) -> Due:
         """The same without the runs that have ended here for good and wait to be written down: what is over is in
@@ -129,21 +131,57 @@ class Worker:
 
     # ------------------------------------------------------------ the loop
 
+    def rests(self, look: Look) -> bool:
+        """Nothing waits, and nothing that is held has ended or must end; `end_late` is apart."""
+        ended = any(one.outcome is not None for one in self._held.lives())
+        return not (look.pending or look.cancels or ended or self._doubt)
+
     def tick(self, now: datetime) -> int:
         """Ends what is late, settles what is over, ends what was cancelled, takes what is ready; the number of runs
         settled and taken."""
         self.end_late()
-        settled = self._settler.tick(now)
-        self._end_cancelled()
+        settled = self._turn_over(now)
         if self._doubt:
             self._return_strays(now)
+        pending = self._end_cancelled()
+        if not pending:
+            return settled  # So an idle daemon need not write once a second.
         # What is taken begins after what was settled has ended, and that may have been waited for.
         return settled + self._take_ready(self._store.now() if settled else now)
 
+    def _turn_over(self, now: datetime) -> int:
+        """Writes down what has ended, and takes in the same transaction what is ready for its place."""
+        boottime, begun = self._clock.boottime(), time.monotonic()
+        settled = 0
+        self._settler.begin()
+        while batch := self._settler.gather():
+            self._turn(batch, now, boottime)
+            settled += len(batch)
+            if time.monotonic() - begun > LONGEST_ROUND:
+                self._wake()
+                break
+        return settled
+
+    def _turn(self, batch: list[Live], now: datetime, boottime: float) -> None:
+        claim = self.claim(len(batch))
+        if claim is None:
+            self._settler.settle(batch, now, boottime)
+            return
+        ready = replace(claim, skip_busy_queues=True)
+        # What is taken begins after what is settled has ended.
+        later = now + timedelta(seconds=self._clock.boottime() - boottime)
+        found: list[Run] = []
+        runs: list[Run] | None = None
+
+        def take_too(tx: Transaction) -> None:
+            found[:] = tx.runs.claim(ready, later)
+
+        try:
+            runs = found if self._settler.settle(batch, now, boottime, take_too) else None
+        finally:
+            self.take(claim, runs)
+
     def _take_ready(self, now: datetime) -> int:
-        with self._store.read() as tx:
-            if not tx.runs.any_pending():
-                return 0  # So an idle daemon need not write once a second.
         taken = 0
         while (claim := self.claim()) is not None:
             runs: list[Run] | None = None
@@ -181,15 +219,6 @@ class Worker:
 
     # ------------------------------------------------------------ starting
 
-    def _past(self, runs: Sequence[Run]) -> tuple[Mapping[str, JobState], Mapping[str, list[str]]]:
-        """What the runs are told about their jobs' past, and of the dead letters before them in their line; without a
-        database, nothing."""
-        try:
-            with self._store.read() as tx:
-                return tx.jobs.states({run.job for run in runs}), tx.runs.dead_before(runs, DEAD)
-        except Unavailable:
-            return {}, {}
-
     def _hold(self, run: Run) -> Live:
         job = self._in_force.job(run.job)
         executor = self._executors.get(job.action.kind) if job is not None else None
@@ -197,54 +226,6 @@ class Worker:
         live = Live(run, executor, self._clock.monotonic() + timeout, self._clock.boottime())
         self._held.add(live)
         return live
-
-    def _begin_all(self, lives: list[Live]) -> None:
-        states, dead = self._past([live.run for live in lives])
-        for live in lives:
-            self._begin(live, states.get(live.run.job), dead.get(live.run.id, []))
-            self._held.begun()
-
-    def _begin(self, live: Live, state: JobState | None, dead: list[str]) -> None:
-        run = live.run
-        self._bus.publish(
-            "run.claimed", run=run.id, job=run.job, attempt=run.attempt, fence=run.fence, cause=str(run.cause)
-        )
-        outcome: Outcome | None
-        try:
-            outcome = self._start(live, state, dead) if self.accepting else GivenBack(started=False)
-        except Exception as error:
-            log.exception("start_failed", job_name=run.job, run_id=run.id)
-            outcome = Failed(FailReason.ERROR, f"could not be started: {type(error).__name__}: {error}")
-        if outcome is not None:
-            self._done(live, outcome)
-
-    def _start(self, live: Live, state: JobState | None, dead: list[str]) -> Outcome | None:
-        run = after_dead(live.run, dead)
-        job = self._in_force.job(run.job)
-        if job is None:
-            return Failed(FailReason.ERROR, "its job was removed", retryable=False)
-        if live.executor is None:
-            reason = f"this release has no executor for {job.action.kind!r}"
-            return Failed(FailReason.ERROR, reason, retryable=False)
-        launch = self._prepare(run, job, state)
-        if not isinstance(launch, Launch):
-            return launch
-        launch = replace(launch, fetch=self._fetch(run, job))
-        live.executor.start(launch, lambda outcome: self._done(live, outcome))
-        if live.why is not None:
-            live.executor.end(run.id, live.why)  # Asked for while it was not there to be ended.
-        delay = None
-        if run.scheduled_for is not None and run.attempt == 1 and run.cause is not Cause.BACKFILL:
-            delay = (self._clock.now() - run.scheduled_for).total_seconds()
-        self._bus.publish("run.started", run=run.id, job=run.job, attempt=run.attempt, delay=delay)
-        return None
-
-    def _fetch(self, run: Run, job: Job) -> FetchCurrent | None:
-        """What is asked first for a run that is about an event."""
-        if run.event is None or job.on_event is None:
-            return None
-        source = self._in_force.current.configuration.sources.get(job.on_event.source)
-        return None if source is None else source.fetch_current
 
     def _done(self, live: Live, outcome: Outcome) -> None:
         if self._held.end(live, outcome, _at_work(live, outcome, self._clock.boottime())):
@@ -260,15 +241,16 @@ class Worker:
             if one.why is None and now >= one.expires:
                 self._end(one, "timeout")
 
-    def _end_cancelled(self) -> None:
+    def _end_cancelled(self) -> bool:
+        """Whether runs wait, which is asked in the same look."""
         lives = self._held.lives()
-        if not lives:
-            return
         with self._store.read() as tx:
-            requests = tx.runs.cancel_requests(self._node())
+            pending = tx.runs.any_pending()
+            requests = tx.runs.cancel_requests(self._node()) if lives else {}
         for one in lives:
             if one.why is None and one.run.id in requests:
                 self._end(one, "cancel")
+        return pending
 
     def _end(self, one: Live, why: str) -> None:
         if one.outcome is not None or one.why is not None or one.executor is None:
