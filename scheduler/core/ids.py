@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import uuid
 
 _lock = threading.Lock()
 _last = 0
@@ -19,7 +18,8 @@ def new_id() -> str:
         _last = stamp
     random = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
     value = (stamp >> 12 & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | random
-    return str(uuid.UUID(int=value))
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def short(identifier: str) -> str:

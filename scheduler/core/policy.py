@@ -53,8 +53,7 @@ def plan(job: Job, due: Due, now: datetime) -> Plan:
     if schedule is None or first is None or first > now:
         return Plan((), first)
     if not due.pauses and not job.blackouts:
-        coming = schedule.starting(first)
-        newest, following = next(coming, None), next(coming, None)
+        newest, following = schedule.next_two(first)
         if newest is not None and newest <= now < (following or FOREVER) and now - newest < LATE:
             return _on_time(job, newest, following, due.unfinished)
     entries: list[PlannedRun | Skip] = []

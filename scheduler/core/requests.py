@@ -120,11 +120,13 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A job whose `next_due_at` has come, with what its policies need."""
+    """A job whose `next_due_at` has come, with what its policies need. `open_skip`: its next skip may go on with its
+    last one."""
 
     state: JobState
     unfinished: tuple[Unfinished, ...]
     pauses: tuple[Pause, ...]
+    open_skip: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,15 +72,16 @@ class Schedule:
         if not isinstance(self.zone, str):
             raise ScheduleError("a time zone must be text", hint="write Europe/Berlin")
         zone_of(self.zone)
-        _compile(self.expressions, self.day_match, self.hash_name)
+        _compile(self.expressions, self.day_match, self._hashed)
 
     def after(self, instant: datetime) -> datetime | None:
         """The first occurrence strictly later; None if there is none within HORIZON_YEARS."""
-        return next(self._from(_floor(instant) + 1), None)
+        return _first_from(self.expressions, self.zone, self.day_match, self._hashed, _floor(instant) + 1)
 
-    def starting(self, instant: datetime) -> Iterator[datetime]:
-        """Yield, lazily and ascending, every occurrence at or after `instant`, within HORIZON_YEARS."""
-        return self._from(-_floor_of_negative(instant))
+    def next_two(self, instant: datetime) -> tuple[datetime | None, datetime | None]:
+        """The first two occurrences at or after `instant`; None where there is none within HORIZON_YEARS."""
+        start = -_floor_of_negative(instant)
+        return _two_from(self.expressions, self.zone, self.day_match, self._hashed, start)
 
     def _from(self, start: int) -> Iterator[datetime]:
         end = start_of_year(min(year_of(_within(start)) + HORIZON_YEARS, 9999))
@@ -131,7 +132,12 @@ class Schedule:
     @property
     def timetable(self) -> Timetable:
         """The matches on the wall clock, for whoever explains them."""
-        return _compile(self.expressions, self.day_match, self.hash_name)
+        return _compile(self.expressions, self.day_match, self._hashed)
+
+    @property
+    def _hashed(self) -> str:
+        """The name that `H` hashes, if there may be one: without it all jobs share a timetable."""
+        return self.hash_name if any("H" in text or "h" in text for text in self.expressions) else ""
 
     def _ascending(self, start: int, end: int) -> Iterator[int]:
         table = self.timetable
@@ -171,6 +177,20 @@ class Schedule:
             if any(table.has_day_in(near) for near in (year, year - 1, year + 1)):
                 found = pieces(zone, max(start, start_of_year(year)), min(end, start_of_year(year + 1)))
                 yield from reversed(list(found)) if backwards else found
+
+
+# Jobs that share a schedule are mostly due together, and ask the same.
+@lru_cache(maxsize=1024)
+def _first_from(expressions: tuple[str, ...], zone: str, day_match: DayMatch, name: str, start: int) -> datetime | None:
+    return next(Schedule(expressions, zone, day_match, name)._from(start), None)
+
+
+@lru_cache(maxsize=1024)
+def _two_from(
+    expressions: tuple[str, ...], zone: str, day_match: DayMatch, name: str, start: int
+) -> tuple[datetime | None, datetime | None]:
+    coming = Schedule(expressions, zone, day_match, name)._from(start)
+    return next(coming, None), next(coming, None)
 
 
 @lru_cache(maxsize=16_384)

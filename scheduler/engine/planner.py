@@ -204,7 +204,8 @@ def _is_due(state: JobState, generation: int, now: datetime) -> bool:
 
 
 def apply_plans(tx: Transaction, configuration: Configuration, planned: Planned, now: datetime) -> None:
-    """Writes judged plans: entries that somebody wrote first change nothing, `next_due_at` moves by compare-and-set."""
+    """Writes judged plans of jobs whose rows this transaction has held since it read what was judged: entries that
+    somebody wrote first change nothing, `next_due_at` moves by compare-and-set."""
     moves = [
         Advance(due.state.name, due.state.next_due_at, plan.next_due_at)
         for due, plan in planned
@@ -218,15 +219,16 @@ def apply_plans(tx: Transaction, configuration: Configuration, planned: Planned,
     cancel = [run for _, plan in live for run in plan.cancel]
     if cancel:
         tx.runs.request_cancel(cancel, "replaced by the next occurrence", now)
-    write_entries(tx, [(configuration.jobs[due.state.name], plan) for due, plan in live], now)
+    write_entries(tx, [(configuration.jobs[due.state.name], due, plan) for due, plan in live], now)
     skipped = [due.state.name for due, plan in live if any(isinstance(entry, Skip) for entry in plan.entries)]
     if skipped:
         refresh_deadlines(tx, [configuration.jobs[name] for name in skipped], now)
 
 
-def write_entries(tx: Transaction, plans: list[tuple[Job, Plan]], now: datetime) -> None:
+def write_entries(tx: Transaction, plans: list[tuple[Job, Due, Plan]], now: datetime) -> None:
     """Runs and skips of each job in the order of their instants, in as few statements as that order allows."""
-    stretches = [(job, [list(group) for _, group in groupby(one.entries, type)]) for job, one in plans]
+    stretches = [(job, [list(group) for _, group in groupby(one.entries, type)]) for job, _, one in plans]
+    known = {job.name: due for job, due, _ in plans}
     for turn in range(max((len(groups) for _, groups in stretches), default=0)):
         skips: list[Skip] = []
         runs: list[NewRun] = []
@@ -237,7 +239,8 @@ def write_entries(tx: Transaction, plans: list[tuple[Job, Plan]], now: datetime)
                 else:
                     runs.append(occurrence(job, entry, now))
         tx.runs.skip(skips)
-        tx.runs.insert(runs)
+        known |= {one.job: replace(known[one.job], open_skip=True) for one in skips}
+        tx.runs.insert(runs, known)
 
 
 def occurrence(job: Job, entry: PlannedRun, now: datetime) -> NewRun:

@@ -151,6 +151,8 @@ def _run_each(session: Session, prepared: _Prepared, rows: Sequence[Row]) -> int
 
 def _column(rows: Sequence[Row], name: str, into: Callable[[Any], Any]) -> list[Any]:
     """The values of one column, fit for the driver. Of rows that are made together many have the very same value."""
+    if into is _same:
+        return [row[name] for row in rows]
     last = rows[0][name]
     fit = into(last)
     values = []

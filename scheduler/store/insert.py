@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import or_, select, update
 
-from scheduler.core.model import Cause, NewRun, Pause, Status, WaitsFor
+from scheduler.core.model import Cause, NewRun, Status, WaitsFor
+from scheduler.core.requests import Due
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all
 from scheduler.store.kept_locks import let_go
@@ -19,17 +20,22 @@ from scheduler.store.session import Session, chunks
 _QUEUES = select(t.queues.c.name)
 
 
-def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
+def insert(
+    session: Session, runs: Sequence[NewRun], known: Mapping[str, Due] | None = None
+) -> dict[str, WaitsFor | None]:
     """Inserts them in this order; the ids that are new, with what each waits for. One whose (job, key) exists changes
-    nothing, and neither does an instant before the job's `pruned_before`: what was there is gone from the ledger."""
-    runs = _not_pruned(session, runs)
+    nothing, and neither does an instant before the job's `pruned_before`: what was there is gone from the ledger.
+    `known`: of these jobs nobody is asked (see the port)."""
+    known = known or {}
+    runs = _not_pruned(session, runs, known)
     if not runs:
         return {}
-    _end_skips(session, {run.job for run in runs if run.scheduled_for is not None})
+    begun = {run.job for run in runs if run.scheduled_for is not None}
+    _end_skips(session, {name for name in begun if name not in known or known[name].open_skip})
     queues = set(session.rows(_QUEUES).scalars())
     ordered = any(run.rank is not None for run in runs)
     line = open_locks(session, {run.lock for run in runs if run.lock is not None}, hold=ordered)
-    pauses = _Pauses(session, runs)
+    pauses = _Pauses(session, runs, known)
     rows = []
     placed: dict[str, WaitsFor | None] = {}
     for run in runs:
@@ -51,8 +57,9 @@ def insert(session: Session, runs: Sequence[NewRun]) -> dict[str, WaitsFor | Non
     return placed
 
 
-def _not_pruned(session: Session, runs: Sequence[NewRun]) -> Sequence[NewRun]:
-    edges = pruned_before(session, {run.job for run in runs if run.scheduled_for is not None})
+def _not_pruned(session: Session, runs: Sequence[NewRun], known: Mapping[str, Due]) -> Sequence[NewRun]:
+    edges = {name: one.state.pruned_before for name, one in known.items() if one.state.pruned_before is not None}
+    edges |= pruned_before(session, {run.job for run in runs if run.scheduled_for is not None} - known.keys())
     if not edges:
         return runs
     return [
@@ -93,7 +100,7 @@ def open_locks(session: Session, keys: set[str], *, hold: bool = False) -> set[s
     here = select(table.key).where(session.among(table.key, keys))
     if hold:
         here = here.order_by(table.key).with_for_update(read=True, key_share=True)
-    there = set(session.rows(here).scalars())
+    there = set(session.rows(here).scalars().all())
     insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)], new_only=True)
     if not there:
         return set()
@@ -104,13 +111,15 @@ def open_locks(session: Session, keys: set[str], *, hold: bool = False) -> set[s
 class _Pauses:
     """Which runs must wait for a pause from the moment of their creation."""
 
-    def __init__(self, session: Session, runs: Sequence[NewRun]) -> None:
-        first = min(run.created_at for run in runs)
-        jobs = {run.job for run in runs}
-        self._by_job: dict[str, list[Pause]] = {}
-        for pause in pauses_of(session, jobs, first):
+    def __init__(self, session: Session, runs: Sequence[NewRun], known: Mapping[str, Due]) -> None:
+        self._by_job = {name: list(one.pauses) for name, one in known.items() if one.pauses}
+        self._closed = {name for name, one in known.items() if not one.state.enabled or one.state.removed_at}
+        asked = {run.job for run in runs} - known.keys()
+        if not asked:
+            return
+        for pause in pauses_of(session, asked, min(run.created_at for run in runs)):
             self._by_job.setdefault(pause.job, []).append(pause)
-        self._closed = closed_jobs(session, jobs)
+        self._closed |= closed_jobs(session, asked)
 
     def hold(self, run: NewRun) -> bool:
         if run.cause is Cause.MANUAL:

@@ -22,6 +22,8 @@ from scheduler.store.session import Session, chunks
 from scheduler.store.unfinished import unfinished_of
 
 PRESENT = t.jobs.c.removed_at.is_(None)
+_FEW = 16
+"""Different values up to which each has a statement of its own: jobs that share a schedule share their instants."""
 _CHANGED_AFTER = select(t.jobs.c.name).where(t.jobs.c.generation > bindparam("generation"))
 
 
@@ -43,15 +45,16 @@ class SqlJobs:
         """Enabled, present jobs with `next_due_at <= now` not changed after `generation`, most overdue first, rows
         locked (PostgreSQL: rows that somebody holds are passed over)."""
         query = (
-            select(*STATE)
+            select(*STATE, t.jobs.c.last_skip_id)
             .where(t.jobs.c.enabled, PRESENT, t.jobs.c.next_due_at <= now, t.jobs.c.generation <= generation)
             .order_by(t.jobs.c.next_due_at)
             .limit(limit)
             .with_for_update(skip_locked=True, key_share=True)
         )
-        states = [state_of(row) for row in self.session.rows(query)]
+        rows = self.session.rows(query).all()
+        states = [state_of(row) for row in rows]
         since = min((state.next_due_at for state in states if state.next_due_at is not None), default=now)
-        return self._with_context(states, since)
+        return self._with_context(states, since, {row.name for row in rows if row.last_skip_id is not None})
 
     def hold(self, names: Collection[str]) -> None:
         if self.session.kind == "sqlite" or not names:
@@ -61,9 +64,9 @@ class SqlJobs:
 
     def context(self, names: Collection[str], since: datetime) -> list[Due]:
         """The same view of given jobs (no lock), with pauses that end after `since`."""
-        return self._with_context(list(self.states(names).values()), since)
+        return self._with_context(list(self.states(names).values()), since, names)
 
-    def _with_context(self, states: Sequence[JobState], since: datetime) -> list[Due]:
+    def _with_context(self, states: Sequence[JobState], since: datetime, open_skips: Collection[str]) -> list[Due]:
         names = [state.name for state in states]
         if not names:
             return []
@@ -72,7 +75,13 @@ class SqlJobs:
         for pause in pauses_of(self.session, names, since):
             pauses.setdefault(pause.job, []).append(pause)
         return [
-            Due(state, tuple(unfinished.get(state.name, ())), tuple(pauses.get(state.name, ()))) for state in states
+            Due(
+                state,
+                tuple(unfinished.get(state.name, ())),
+                tuple(pauses.get(state.name, ())),
+                state.name in open_skips,
+            )
+            for state in states
         ]
 
     def next_due(self, generation: int) -> datetime | None:
@@ -123,21 +132,43 @@ class SqlJobs:
 
     def advance(self, moves: Sequence[Advance]) -> set[str]:
         """The jobs that moved."""
-        if not moves:
-            return set()
-        names = [move.job for move in moves]
+        alike: dict[tuple[datetime, datetime | None], list[str]] = {}
+        for move in moves:
+            alike.setdefault((move.old, move.new), []).append(move.job)
+        if len(alike) > _FEW:
+            still = self._still(moves)
+            self._set("next_due_at", {move.job: move.new for move in still})
+            return {move.job for move in still}
+        moved: set[str] = set()
+        table = t.jobs.c
+        for (old, new), names in alike.items():
+            statement = update(t.jobs).where(self.session.among(table.name, names), table.next_due_at == old)
+            moved.update(
+                self.session.connection.execute(statement.values(next_due_at=new).returning(table.name)).scalars().all()
+            )
+        return moved
+
+    def _still(self, moves: Sequence[Advance]) -> list[Advance]:
+        """Those of which the old instant is still true, and stays so until the transaction ends."""
         query = (
             select(t.jobs.c.name, t.jobs.c.next_due_at)
-            .where(self.session.among(t.jobs.c.name, names))
+            .where(self.session.among(t.jobs.c.name, [move.job for move in moves]))
             .order_by(t.jobs.c.name)
         )
         now_at = dict(self.session.rows(query.with_for_update(key_share=True)).all())
-        moved = [move for move in moves if now_at.get(move.job) == move.old]
-        self._set("next_due_at", {move.job: move.new for move in moved})
-        return {move.job for move in moved}
+        return [move for move in moves if now_at.get(move.job) == move.old]
 
     def _set(self, column: str, values: Mapping[str, datetime | None]) -> None:
-        update_each(self.session, t.jobs, ("name",), [{"name": name, column: new} for name, new in values.items()])
+        """Whoever may meet another transaction has locked the rows."""
+        alike: dict[datetime | None, list[str]] = {}
+        for name, new in values.items():
+            alike.setdefault(new, []).append(name)
+        if len(alike) > _FEW:
+            update_each(self.session, t.jobs, ("name",), [{"name": name, column: new} for name, new in values.items()])
+            return
+        for new, names in alike.items():
+            mine = self.session.among(t.jobs.c.name, names)
+            self.session.write(update(t.jobs).where(mine).values({column: new}))
 
     def set_alarm(self, job: str, alarm: str | None, *, enabled: bool) -> None:
         self.session.lock_jobs([job], change=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, bindparam, func, select, update
 
 from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, NewRun, Output, Run, Skip, Status, WaitsFor
-from scheduler.core.requests import Claim, Leftover, Promoted, Report, Settled, Settlement, Unfinished
+from scheduler.core.requests import Claim, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
 from scheduler.store import cancel, elsewhere, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
@@ -31,8 +31,8 @@ from scheduler.store.skips import skip as leave_out
 class SqlRuns:
     session: Session
 
-    def insert(self, runs: Sequence[NewRun]) -> set[str]:
-        return set(add(self.session, runs))
+    def insert(self, runs: Sequence[NewRun], known: Mapping[str, Due] | None = None) -> set[str]:
+        return set(add(self.session, runs, known))
 
     def place(self, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
         return add(self.session, runs)

@@ -62,9 +62,9 @@ def test_an_insert_that_fails_disables_its_job_only(store: SqlStore, monkeypatch
     rig = Rig(store, jobs({"a": MINUTELY, "bad": MINUTELY}))
     written = planner.write_entries
 
-    def write(tx: Any, plans: list[tuple[Job, Plan]], now: datetime) -> None:
+    def write(tx: Any, plans: list[tuple[Job, Due, Plan]], now: datetime) -> None:
         written(tx, plans, now)
-        if any(job.name == "bad" for job, _ in plans):
+        if any(job.name == "bad" for job, _, _ in plans):
             tx.runs.insert([planner.occurrence(None, None, now)])  # type: ignore[arg-type]
 
     monkeypatch.setattr(planner, "write_entries", write)

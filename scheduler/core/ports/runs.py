@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from scheduler.core.job import Job
 from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
-from scheduler.core.requests import Claim, Leftover, Promoted, Report, Settled, Settlement, Unfinished
+from scheduler.core.requests import Claim, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
 
 
 class Runs(Protocol):
-    def insert(self, runs: Sequence[NewRun]) -> set[str]:
-        """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing."""
+    def insert(self, runs: Sequence[NewRun], known: Mapping[str, Due] | None = None) -> set[str]:
+        """Inserts them in this order; the ids that are new. One whose (job, key) exists changes nothing. `known`: jobs
+        whose rows this transaction has held since it read this of them, by name; of others the store asks."""
         ...
 
     def place(self, runs: Sequence[NewRun]) -> dict[str, WaitsFor | None]:
