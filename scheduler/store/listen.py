@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import structlog
@@ -73,6 +73,8 @@ class PostgresEar:
         self._strike()
         if self._thread.is_alive():
             self._thread.join(1.0)  # It may be connecting to a server that does not answer; nobody waits for that.
+        else:
+            self._close()
 
     def ring(self) -> None:
         if not self._rung.is_set():
@@ -88,6 +90,16 @@ class PostgresEar:
     # ------------------------------------------------------------ the thread
 
     def _run(self) -> None:
+        try:
+            self._connect_again_and_again()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._bell.close()
+        self._clapper.close()
+
+    def _connect_again_and_again(self) -> None:
         failures = 0
         while not self._stopped.is_set():
             try:
@@ -100,10 +112,12 @@ class PostgresEar:
                         self._listen(connection)
                         continue
                 wait = POOLED_WAIT
-            except (psycopg.Error, SQLAlchemyError, OSError) as error:
+            except Exception as error:
+                if not isinstance(error, psycopg.Error | SQLAlchemyError | OSError):
+                    log.exception("hints_failed")
                 why = f"the connection for hints failed: {_line(error)}"
                 wait = min(LONGEST_WAIT, FIRST_WAIT * 2**failures)
-                failures += 1
+                failures = min(failures + 1, 10)
             self._become(Hearing(POLLING, why))
             self._stopped.wait(wait * random.uniform(1.0, 1.5))  # noqa: S311 -- spreads nodes, is no secret
 
@@ -117,8 +131,7 @@ class PostgresEar:
         pooled = self._database.engine.raw_connection()
         pooled.detach()  # Its place in the pool is free again.
         with closing(pooled):
-            connection = pooled.driver_connection
-            assert isinstance(connection, psycopg.Connection)
+            connection = cast("psycopg.Connection[Any]", pooled.dbapi_connection)
             connection.rollback()
             connection.autocommit = True
             yield connection

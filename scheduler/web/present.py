@@ -203,6 +203,9 @@ def node_json(view: NodeView) -> Shown:
         "queues": None if node.queues is None else list(node.queues),
         "generation": node.generation,
         "clock_offset_s": node.clock_offset,
+        "leaving_at": when(node.leaving_at),
+        "hints": node.hints,
+        "aside": node.aside,
     }
 
 

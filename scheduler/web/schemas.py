@@ -227,6 +227,9 @@ COMPONENTS: dict[str, Schema] = {
         queues=many(TEXT),
         generation=COUNT,
         clock_offset_s=NUMBER,
+        leaving_at=INSTANT,
+        hints=TEXT,
+        aside=TEXT,
     ),
     "Queue": record(
         name=TEXT,

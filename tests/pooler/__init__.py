@@ -1,0 +1,1 @@
+"""Nodes behind a real PgBouncer in transaction mode."""
