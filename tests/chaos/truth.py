@@ -59,7 +59,8 @@ def _not_replaced(history: History, run: RunRow, end: float | None) -> str | Non
     job = history.jobs.get(run.job)
     if job is None or job.overlap != "replace" or run.instant is None:
         return "nobody asked for that"
-    later = [history.timeline.due(one.instant) for one in history.runs_of[run.job] if (one.instant or 0) > run.instant]
+    own = [one.instant for one in history.runs_of[run.job] if one.instant is not None]
+    later = [history.timeline.due(instant) for instant in own if instant > run.instant]
     if not later:
         return "no later occurrence replaced it"
     if end is not None and end < min(later) - EXITING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -38,7 +39,7 @@ class World:
         self.config = folder / "jobs.yaml"
         self.state = folder / "state"
         self.log = folder / "log"
-        self._settings = settings
+        self.settings = settings
         self.program: tuple[str, ...] = ("scheduler.daemon",)
         self.daemon: subprocess.Popen[bytes] | None = None
 
@@ -70,7 +71,7 @@ class World:
             "SCHEDULER_LISTEN": "127.0.0.1:0",
             "SCHEDULER_SLOTS": "2000",
             "SCHEDULER_LOG_FORMAT": "json",
-            **self._settings,
+            **self.settings,
         }
         if self.url:
             environment["SCHEDULER_DATABASE_URL"] = self.url
@@ -105,7 +106,7 @@ class World:
     def supervisor(self) -> int | None:
         """The pid of the present daemon's supervisor."""
         assert self.daemon is not None
-        for pid in _children(self.daemon.pid):
+        for pid in children(self.daemon.pid):
             if b"supervisor" in _read(f"/proc/{pid}/cmdline"):
                 return pid
         return None
@@ -117,12 +118,17 @@ class World:
         return self.ask("GET", path)
 
     def ask(
-        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
     ) -> tuple[int, bytes]:
         """Over the Unix socket. A body that is bytes is sent as it is, another one as JSON."""
-        connection = http.client.HTTPConnection("localhost", timeout=30)
+        connection = http.client.HTTPConnection("localhost", timeout=timeout)
         connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.sock.settimeout(30)
+        connection.sock.settimeout(timeout)
         try:
             connection.sock.connect(str(self.state / "schedctl.sock"))
             text = body if body is None or isinstance(body, bytes) else json.dumps(body)
@@ -180,6 +186,10 @@ class Process:
     def __str__(self) -> str:
         return f"{self.pid} {self.command} ({self.state}, of run {self.run} in {self.place})"
 
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
 
 def marked(mark: str) -> list[Process]:
     """What jobs with this mark started and what still lives."""
@@ -204,9 +214,13 @@ def _second(text: object) -> int | None:
     return round(instant.timestamp())
 
 
-def _children(pid: int) -> list[int]:
-    text = b" ".join(_read(f"/proc/{pid}/task/{task}/children") for task in os.listdir(f"/proc/{pid}/task"))
-    return [int(word) for word in text.split()]
+def children(pid: int) -> list[int]:
+    """Pids of its children; none of one that is gone."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(word) for task in tasks for word in _read(f"/proc/{pid}/task/{task}/children").split()]
 
 
 def _read(path: str) -> bytes:

@@ -39,7 +39,7 @@ def test_an_address_that_others_reach_needs_a_token(make_world: Make) -> None:
     status, body = world.ask("POST", "/v1/tokens", {"name": "prometheus", "role": "read"})
     assert status == 201
     assert world.stop() == 0
-    world._settings["SCHEDULER_LISTEN"] = "0.0.0.0:0"
+    world.settings["SCHEDULER_LISTEN"] = "0.0.0.0:0"
     world.start()
     wait_for(lambda: '"event": "started"' in world.tail(), 10, "the log says where the daemon listens")
     port = int(re.findall(r"http://127.0.0.1:(\d+)", world.tail())[-1])
