@@ -13,7 +13,7 @@ from scheduler.core.requests import Due
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all
 from scheduler.store.kept_locks import let_go
-from scheduler.store.pauses import closed_jobs, pauses_of
+from scheduler.store.pauses import held_back
 from scheduler.store.promote import OLDEST_READY, OLDEST_WAITER
 from scheduler.store.session import Session, chunks
 
@@ -112,21 +112,24 @@ class _Pauses:
     """Which runs must wait for a pause from the moment of their creation."""
 
     def __init__(self, session: Session, runs: Sequence[NewRun], known: Mapping[str, Due]) -> None:
-        self._by_job = {name: list(one.pauses) for name, one in known.items() if one.pauses}
-        self._closed = {name for name, one in known.items() if not one.state.enabled or one.state.removed_at}
+        self._known = known
         asked = {run.job for run in runs} - known.keys()
-        if not asked:
-            return
-        for pause in pauses_of(session, asked, min(run.created_at for run in runs)):
-            self._by_job.setdefault(pause.job, []).append(pause)
-        self._closed |= closed_jobs(session, asked)
+        instants = {run.created_at for run in runs} if asked else ()
+        self._held = {at: held_back(session, asked, at) for at in instants}
 
     def hold(self, run: NewRun) -> bool:
         if run.cause is Cause.MANUAL:
             return False
-        return run.job in self._closed or any(
-            pause.start <= run.created_at and (pause.until is None or pause.until > run.created_at)
-            for pause in self._by_job.get(run.job, ())
+        one = self._known.get(run.job)
+        if one is None:
+            return run.job in self._held[run.created_at]
+        return (
+            not one.state.enabled
+            or one.state.removed_at is not None
+            or any(
+                pause.start <= run.created_at and (pause.until is None or pause.until > run.created_at)
+                for pause in one.pauses
+            )
         )
 
 
