@@ -42,16 +42,19 @@ _Fields = tuple[tuple[str, Callable[[Any], Any]], ...]
 """Columns, and what makes a value fit for the driver."""
 
 
-def insert_all(session: Session, table: Table, rows: Sequence[Row], *, new_only: bool = False) -> int:
+def insert_all(
+    session: Session, table: Table, rows: Sequence[Row], *, new_only: bool = False, replaces: bool = False
+) -> int:
     """Inserts rows in this order, which all have the same columns; the number that was inserted. With `new_only`, rows
-    that a unique index refuses are left out; else one such row fails all."""
+    that a unique index refuses are left out, with `replaces` they take the place of those that are there; else one such
+    row fails all."""
     total = 0
     for chunk in chunks(rows):
         names = tuple(chunk[0])
         if session.kind == "sqlite":
-            total += _run_each(session, _insert_one(table, names, new_only), chunk)
+            total += _run_each(session, _insert_one(table, names, new_only, replaces), chunk)
         else:
-            statement, fields = _insert_listed(table, names, new_only, session.connection.dialect)
+            statement, fields = _insert_listed(table, names, new_only, replaces, session.connection.dialect)
             total += session.write(statement, {_LIST: _listed(fields, chunk)})
     return total
 
@@ -109,13 +112,13 @@ def _listed(fields: _Fields, rows: Sequence[Row]) -> str:
 
 @lru_cache(maxsize=64)
 def _insert_listed(
-    table: Table, names: tuple[str, ...], new_only: bool, dialect: Dialect
+    table: Table, names: tuple[str, ...], new_only: bool, replaces: bool, dialect: Dialect
 ) -> tuple[Executable, _Fields]:
     columns = [table.c[name] for name in names]
     given = _records(columns)
     source = select(*(given.c[name] for name in names)).order_by(given.c[_PLACE])
     filled = postgresql.insert(table).from_select(names, source, include_defaults=False)
-    return filled.on_conflict_do_nothing() if new_only else filled, _fields(columns, dialect)
+    return _unless_there(table, filled, names, new_only, replaces), _fields(columns, dialect)
 
 
 def _same(value: Any) -> Any:
@@ -165,9 +168,21 @@ def _column(rows: Sequence[Row], name: str, into: Callable[[Any], Any]) -> list[
 
 
 @lru_cache(maxsize=64)
-def _insert_one(table: Table, names: tuple[str, ...], new_only: bool) -> _Prepared:
+def _insert_one(table: Table, names: tuple[str, ...], new_only: bool, replaces: bool) -> _Prepared:
     statement = sqlite.insert(table).values({name: _given(table, name) for name in names})
-    return _prepared(table, statement.on_conflict_do_nothing() if new_only else statement)
+    return _prepared(table, _unless_there(table, statement, names, new_only, replaces))
+
+
+def _unless_there(
+    table: Table, statement: postgresql.Insert | sqlite.Insert, names: tuple[str, ...], new_only: bool, replaces: bool
+) -> postgresql.Insert | sqlite.Insert:
+    if new_only:
+        return statement.on_conflict_do_nothing()
+    if not replaces:
+        return statement
+    keys = [column.name for column in table.primary_key]
+    values = {name: statement.excluded[name] for name in names if name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=values)
 
 
 @lru_cache(maxsize=64)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, literal, select, update
+from sqlalchemy import Row, Select, Update, bindparam, func, select, update
 
 from scheduler.core.model import Cause, Run, Status, WaitsFor
 from scheduler.core.requests import Claim
@@ -24,12 +25,14 @@ from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import held_back
 from scheduler.store.promote import FIRST_ORDERED, OLDEST_READY, OLDEST_WAITER, distinct, next_in_line
 from scheduler.store.rows import RUN, whole_runs
-from scheduler.store.session import Session
+from scheduler.store.session import Session, listed
 
 _ROUNDS = 8
 """How often a claim looks again after it sent runs away that wait for a lock or a pause."""
 _EXTRA = 100
 """Candidates looked at beyond those that are wanted."""
+
+_READY_QUEUES = distinct(t.runs.c.queue, t.READY)
 
 _CANDIDATE = (t.runs.c.seq, t.runs.c.job, t.runs.c.cause, t.runs.c.queue, t.runs.c.lock)
 
@@ -72,11 +75,7 @@ def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
     priority, then age."""
     if asked.limit <= 0 or not SqlNodes(session).hold(asked.node):
         return []
-    names = [
-        name
-        for name in session.rows(distinct(t.runs.c.queue, t.READY)).scalars()
-        if asked.queues is None or name in asked.queues
-    ]
+    names = [name for name in session.rows(_READY_QUEUES).scalars() if asked.queues is None or name in asked.queues]
     places = _lock_queues(session, names, asked.skip_busy_queues, now) if names else {}
     before = {name: place.tokens for name, place in places.items()}
     newer = changed_after(session, asked.generation) if places else []
@@ -96,15 +95,25 @@ def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
     return claimed
 
 
+@cache
+def _queues(kind: str, skip_busy: bool) -> Select[Any]:
+    query = select(t.queues).where(listed(kind, t.queues.c.name)).order_by(t.queues.c.name)
+    return query.with_for_update(skip_locked=skip_busy)
+
+
+@cache
+def _running(kind: str) -> Select[Any]:
+    count = select(t.runs.c.queue, func.count()).where(t.IS_RUNNING, listed(kind, t.runs.c.queue))
+    return count.group_by(t.runs.c.queue)
+
+
 def _lock_queues(session: Session, names: list[str], skip_busy: bool, now: datetime) -> dict[str, _Place]:
     """What each of these queues can still take; nobody else claims from them until the transaction ends."""
-    query = select(t.queues).where(t.queues.c.name.in_(names)).order_by(t.queues.c.name)
-    rows = session.rows(query.with_for_update(skip_locked=skip_busy)).all()
+    rows = session.rows(_queues(session.kind, skip_busy), listed=session.listing(names)).all()
     limited = [row.name for row in rows if row.concurrency is not None]
     running: dict[str, int] = {}
     if limited:
-        count = select(t.runs.c.queue, func.count()).where(t.IS_RUNNING, t.runs.c.queue.in_(limited))
-        running = dict(session.rows(count.group_by(t.runs.c.queue)).all())
+        running = dict(session.rows(_running(session.kind), listed=session.listing(limited)).all())
     places = {}
     for row in rows:
         tokens = row.tokens
@@ -116,21 +125,22 @@ def _lock_queues(session: Session, names: list[str], skip_busy: bool, now: datet
     return places
 
 
+_READY_IN = (
+    select(*_CANDIDATE)
+    .where(t.READY, t.runs.c.queue == bindparam("of_queue"))
+    .order_by(t.runs.c.priority.desc(), t.runs.c.seq)
+    .limit(bindparam("most"))
+)
+
+
 def _candidates(session: Session, places: Iterable[_Place], wanted: int, newer: Collection[str]) -> list[Row[Any]]:
     """Ready runs of queues that can take one, the queues in turns."""
     found = []
     for place in places:
         if place.full:
             continue
-        query = (
-            select(*_CANDIDATE)
-            .where(t.READY, t.runs.c.queue == place.name)
-            .order_by(t.runs.c.priority.desc(), t.runs.c.seq)
-            .limit(wanted + _EXTRA)
-        )
-        if newer:
-            query = query.where(t.runs.c.job.not_in(newer))
-        found.append(session.rows(query).all())
+        query = _READY_IN.where(t.runs.c.job.not_in(newer)) if newer else _READY_IN
+        found.append(session.rows(query, of_queue=place.name, most=wanted + _EXTRA).all())
     return [row for row in chain.from_iterable(zip_longest(*found)) if row is not None]
 
 
@@ -215,25 +225,24 @@ def _step_aside(session: Session, choice: _Choice) -> None:
     next_in_line(session, choice.left_locks)
 
 
-def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[Run]:
-    chosen = session.unheld(t.READY, choice.chosen)
-    if not chosen:
-        return []
+@cache
+def _taken(kind: str) -> Update:
+    greatest = func.max if kind == "sqlite" else func.greatest
     lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
-    statement = (
+    return (
         update(t.runs)
-        .where(session.among(t.runs.c.seq, chosen))
+        .where(listed(kind, t.runs.c.seq))
         .values(
             status=Status.RUNNING.value,
-            node=node,
+            node=bindparam("by_node"),
             # the time keeps fences growing after a backup was restored
-            fence=session.greatest(
+            fence=greatest(
                 t.runs.c.fence + 1,
                 func.coalesce(lock_fence, 0) + 1,
-                literal(int(now.timestamp() * 1000), t.runs.c.fence.type),
+                bindparam("milliseconds", type_=t.runs.c.fence.type),
             ),
             attempt=t.runs.c.attempt + 1,
-            started_at=func.coalesce(t.runs.c.started_at, literal(now, t.runs.c.started_at.type)),
+            started_at=func.coalesce(t.runs.c.started_at, bindparam("now", type_=t.runs.c.started_at.type)),
             not_before=None,
             reason=None,
             progress=None,
@@ -242,8 +251,16 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
         )
         .returning(*RUN)
     )
+
+
+def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[Run]:
+    chosen = session.unheld(t.READY, choice.chosen)
+    if not chosen:
+        return []
+    values = {"by_node": node, "milliseconds": int(now.timestamp() * 1000), "now": now}
+    taken = session.connection.execute(_taken(session.kind), {"listed": session.listing(chosen), **values})
     place = {seq: index for index, seq in enumerate(choice.chosen)}
-    rows = sorted(session.connection.execute(statement), key=lambda row: place[row.seq])
+    rows = sorted(taken, key=lambda row: place[row.seq])
     runs = whole_runs(session, rows)
     holders = [{"key": run.lock, "run": run.id, "fence": run.fence} for run in runs if run.lock is not None]
     update_each(session, t.locks, ("key",), holders)
@@ -263,11 +280,16 @@ def _pay(session: Session, places: Mapping[str, _Place], before: Mapping[str, fl
     )
 
 
+@cache
+def _fingerprints(kind: str) -> Select[Any]:
+    return select(t.jobs.c.name, t.jobs.c.fingerprint).where(listed(kind, t.jobs.c.name))
+
+
 def _open_attempts(session: Session, runs: list[Run], now: datetime) -> None:
     if not runs:
         return
-    query = select(t.jobs.c.name, t.jobs.c.fingerprint).where(session.among(t.jobs.c.name, {run.job for run in runs}))
-    fingerprints = dict(session.rows(query).all())
+    jobs = session.listing({run.job for run in runs})
+    fingerprints = dict(session.rows(_fingerprints(session.kind), listed=jobs).all())
     insert_all(
         session,
         t.attempts,

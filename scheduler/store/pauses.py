@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, delete, or_, select, update
 
 from scheduler.core.model import Pause
 from scheduler.store import tables as t
 from scheduler.store.rows import pause_of
-from scheduler.store.session import Session
+from scheduler.store.session import Session, listed
 
 
-def in_force(now: datetime) -> ColumnElement[bool]:
+def in_force(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     return and_(t.pauses.c.start <= now, or_(t.pauses.c.until.is_(None), t.pauses.c.until > now))
 
 
@@ -27,16 +29,24 @@ def pauses_of(session: Session, jobs: Collection[str] | None, since: datetime) -
 
 def closed_jobs(session: Session, jobs: Collection[str]) -> set[str]:
     """Those of `jobs` that are disabled, removed or unknown."""
-    query = select(t.jobs.c.name).where(
-        session.among(t.jobs.c.name, jobs), t.jobs.c.enabled, t.jobs.c.removed_at.is_(None)
-    )
-    return set(jobs) - set(session.rows(query).scalars())
+    return set(jobs) - set(session.rows(_open(session.kind), listed=session.listing(jobs)).scalars())
+
+
+@cache
+def _open(kind: str) -> Select[Any]:
+    return select(t.jobs.c.name).where(listed(kind, t.jobs.c.name), t.jobs.c.enabled, t.jobs.c.removed_at.is_(None))
 
 
 def held_back(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
     """Those of `jobs` of which only manual runs are claimed: closed ones, and those that are paused now."""
-    paused = session.rows(select(t.pauses.c.job).where(session.among(t.pauses.c.job, jobs), in_force(now))).scalars()
+    paused = session.rows(_paused(session.kind), listed=session.listing(jobs), now=now).scalars()
     return closed_jobs(session, jobs) | set(paused)
+
+
+@cache
+def _paused(kind: str) -> Select[Any]:
+    now = bindparam("now", type_=t.pauses.c.start.type)
+    return select(t.pauses.c.job).where(listed(kind, t.pauses.c.job), in_force(now))
 
 
 def put_pauses(session: Session, pauses: Sequence[Pause]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, Select, select
 
 from scheduler.core.job import Queue
 from scheduler.core.model import (
@@ -25,7 +26,7 @@ from scheduler.core.model import (
     WaitsFor,
 )
 from scheduler.store import tables as t
-from scheduler.store.session import Session, chunks
+from scheduler.store.session import Session, chunks, listed
 
 RUN = tuple(t.runs.c)
 """The columns that `run_of` takes, in their order."""
@@ -65,9 +66,13 @@ def whole_runs(session: Session, rows: Iterable[Row[Any]]) -> list[Run]:
 def _payloads(session: Session, runs: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for chunk in chunks(runs):
-        query = select(t.payloads.c.run, t.payloads.c.payload).where(session.among(t.payloads.c.run, chunk))
-        found.update(session.rows(query).all())
+        found.update(session.rows(_payloads_of(session.kind), listed=session.listing(chunk)).all())
     return found
+
+
+@cache
+def _payloads_of(kind: str) -> Select[Any]:
+    return select(t.payloads.c.run, t.payloads.c.payload).where(listed(kind, t.payloads.c.run))
 
 
 def state_of(row: Row[Any]) -> JobState:

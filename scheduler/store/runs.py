@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, update
 
 from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, NewRun, Output, Run, Skip, Status, WaitsFor
 from scheduler.core.requests import Claim, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
 from scheduler.store import cancel, elsewhere, retention, unfinished
 from scheduler.store import tables as t
-from scheduler.store.bulk import update_each
+from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.claim import claim as take
 from scheduler.store.insert import insert as add
 from scheduler.store.kept_locks import dead_before
@@ -22,9 +23,20 @@ from scheduler.store.promote import distinct, next_in_line
 from scheduler.store.promote import promote as wake
 from scheduler.store.redefine import redefine as follow
 from scheduler.store.rows import RUN, runs_of, whole_runs
-from scheduler.store.session import Session, chunks
+from scheduler.store.session import Session, chunks, listed
 from scheduler.store.settle import settle as close
 from scheduler.store.skips import skip as leave_out
+
+_ANY_PENDING = select(t.runs.c.seq).where(t.IS_PENDING).limit(1)
+_CANCELLED = select(t.runs.c.id, t.runs.c.cancel).where(
+    t.IS_RUNNING, t.runs.c.node == bindparam("of_node"), t.runs.c.cancel.is_not(None)
+)
+
+
+@cache
+def _began(kind: str) -> Select[Any]:
+    began = func.coalesce(t.runs.c.started_at, t.runs.c.created_at)
+    return select(t.runs.c.id, t.runs.c.job, began).where(listed(kind, t.runs.c.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class SqlRuns:
 
     def any_pending(self) -> bool:
         """Whether there is any PENDING run at all."""
-        return self.session.rows(select(t.runs.c.seq).where(t.IS_PENDING).limit(1)).first() is not None
+        return self.session.rows(_ANY_PENDING).first() is not None
 
     def promote(self, now: datetime, after: str | None = "") -> Promoted:
         return wake(self.session, now, after)
@@ -103,9 +115,7 @@ class SqlRuns:
         return dead_before(self.session, runs, most)
 
     def cancel_requests(self, node: str) -> dict[str, str]:
-        query = select(t.runs.c.id, t.runs.c.cancel)
-        query = query.where(t.IS_RUNNING, t.runs.c.node == node, t.runs.c.cancel.is_not(None))
-        return dict(self.session.rows(query).all())
+        return dict(self.session.rows(_CANCELLED, of_node=node).all())
 
     def report(self, reports: Sequence[Report]) -> None:
         """What a stale holder says changes nothing."""
@@ -125,30 +135,23 @@ class SqlRuns:
 
     def put_output(self, outputs: Sequence[Output]) -> None:
         """Inserts or replaces; output of a run that is not there (any more) is left out."""
-        query = select(t.runs.c.id, t.runs.c.job, func.coalesce(t.runs.c.started_at, t.runs.c.created_at))
-        rows = self.session.rows(query.where(self.session.among(t.runs.c.id, {one.run for one in outputs})))
-        known = {row[0]: (row[1], row[2]) for row in rows}
-        statement = self.session.insert(t.outputs)
-        changed = ("head", "tail", "omitted", "complete")
-        self.session.write(
-            statement.on_conflict_do_update(
-                index_elements=["run", "attempt"], set_={name: statement.excluded[name] for name in changed}
-            ),
-            [
-                {
-                    "run": one.run,
-                    "attempt": one.attempt,
-                    "job": known[one.run][0],
-                    "at": known[one.run][1],
-                    "head": one.head,
-                    "tail": one.tail,
-                    "omitted": one.omitted,
-                    "complete": one.complete,
-                }
-                for one in sorted(outputs, key=lambda one: (one.run, one.attempt))
-                if one.run in known
-            ],
-        )
+        wanted = self.session.listing({one.run for one in outputs})
+        known = {row[0]: (row[1], row[2]) for row in self.session.rows(_began(self.session.kind), listed=wanted)}
+        rows = [
+            {
+                "run": one.run,
+                "attempt": one.attempt,
+                "job": known[one.run][0],
+                "at": known[one.run][1],
+                "head": one.head,
+                "tail": one.tail,
+                "omitted": one.omitted,
+                "complete": one.complete,
+            }
+            for one in sorted(outputs, key=lambda one: (one.run, one.attempt))
+            if one.run in known
+        ]
+        insert_all(self.session, t.outputs, rows, replaces=True)
 
     def _lock(self, runs: set[str]) -> None:
         if self.session.kind != "sqlite" and runs:
@@ -225,6 +228,9 @@ class SqlRuns:
         refills = self.session.rows(select(t.queues.c.name, t.queues.c.refilled_at)).all()
         refill = update(t.queues).where(t.queues.c.name == bindparam("queue")).values(refilled_at=bindparam("at"))
         self.session.write(refill, [{"queue": name, "at": at + step} for name, at in sorted(refills)])
+
+    def prunable(self, rules: Mapping[str, tuple[timedelta | int, timedelta]], now: datetime) -> list[str]:
+        return retention.prunable(self.session, rules, now)
 
     def prune(self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
         return retention.prune(self.session, job, keep, keep_output, now, limit)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, Text, any_, bindparam, func, literal, select, text
+from sqlalchemy import ColumnElement, Connection, Select, Table, Text, any_, bindparam, literal, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import CursorResult, Result
 from sqlalchemy.sql.base import Executable
@@ -49,9 +49,6 @@ class Session:
         """An INSERT that knows ON CONFLICT."""
         return postgresql.insert(table) if self.kind == "postgresql" else sqlite.insert(table)
 
-    def greatest(self, *values: ColumnElement[Any]) -> ColumnElement[Any]:
-        return func.max(*values) if self.kind == "sqlite" else func.greatest(*values)
-
     def among(self, column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
         """Whether the column has one of these texts or numbers. They travel as one parameter: a list of parameters
         makes another statement for each length, which costs more to build, parse and plan than to execute."""
@@ -60,6 +57,11 @@ class Session:
             # As text: to build the same out of elements takes longer than to execute most statements.
             return column.in_(_LISTED.bindparams(bindparam("listed", json.dumps(found), type_=Text, unique=True)))
         return column == any_(literal(found, postgresql.ARRAY(column.type)))
+
+    def listing(self, values: Iterable[Any]) -> Any:
+        """What the parameter of `listed` gets."""
+        found = list(values)
+        return json.dumps(found) if self.kind == "sqlite" else found
 
     def unheld(self, where: ColumnElement[bool], seqs: Sequence[int]) -> Sequence[int]:
         """The numbers of those of these runs for which `where` is true and that nobody is changing at this moment:
@@ -80,6 +82,14 @@ class Session:
             return
         query = select(t.jobs.c.name).where(self.among(t.jobs.c.name, wanted)).order_by(t.jobs.c.name)
         self.connection.execute(query.with_for_update(key_share=not change)).all()
+
+
+def listed(kind: str, column: ColumnElement[Any], name: str = "listed") -> ColumnElement[bool]:
+    """As `Session.among`, with a parameter of this name: for statements that are built once, because to build them
+    takes longer than to execute them."""
+    if kind == "sqlite":
+        return column.in_(text(f"SELECT value FROM json_each(:{name})").bindparams(bindparam(name, type_=Text)))  # noqa: S608
+    return column == any_(bindparam(name, type_=postgresql.ARRAY(column.type)))
 
 
 def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:

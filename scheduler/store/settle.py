@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import Select, Update, bindparam, delete, select, update
 
 from scheduler.core.model import JobState, Run, Status, WaitsFor
 from scheduler.core.requests import Settled, Settlement
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.promote import next_in_line
-from scheduler.store.rows import RUN, STATE, run_of, state_of
-from scheduler.store.session import Session, chunks
+from scheduler.store.rows import RUN, STATE, runs_of, state_of
+from scheduler.store.session import Session, chunks, listed
 
 
 def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
@@ -40,11 +42,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     keys = {run.lock for run in after if run.lock is not None}
     if keys:
         ids = [run.id for run in after if not asked[run.id].keeps_lock]
-        session.write(
-            update(t.locks)
-            .where(session.among(t.locks.c.key, keys), session.among(t.locks.c.run, ids))
-            .values(run=None)
-        )
+        session.write(_freed(session.kind), {"listed": session.listing(keys), "by": session.listing(ids)})
         next_in_line(session, keys)
         woken = _woken(session, after)
         after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
@@ -52,11 +50,38 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     return Settled(sorted(after, key=lambda run: position[run.id]), jobs)
 
 
+@cache
+def _states(kind: str) -> Select[Any]:
+    query = select(t.nodes.c.id, t.nodes.c.state).where(listed(kind, t.nodes.c.id)).order_by(t.nodes.c.id)
+    return query.with_for_update(read=True)
+
+
+@cache
+def _read(kind: str, lock: bool) -> Select[Any]:
+    query = select(*RUN).where(listed(kind, t.runs.c.id)).order_by(t.runs.c.seq)
+    return query.with_for_update() if lock else query
+
+
+@cache
+def _locked(kind: str) -> Select[Any]:
+    query = select(t.locks.c.key).where(listed(kind, t.locks.c.key)).order_by(t.locks.c.key)
+    return query.with_for_update(key_share=True)
+
+
+@cache
+def _freed(kind: str) -> Update:
+    return update(t.locks).where(listed(kind, t.locks.c.key), listed(kind, t.locks.c.run, "by")).values(run=None)
+
+
+@cache
+def _told(kind: str) -> Select[Any]:
+    return select(*STATE, *_SEQS).where(listed(kind, t.jobs.c.name))
+
+
 def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
     if not names:
         return set()
-    query = select(t.nodes.c.id, t.nodes.c.state).where(t.nodes.c.id.in_(names)).order_by(t.nodes.c.id)
-    states = dict(session.rows(query.with_for_update(read=True)).all())
+    states = dict(session.rows(_states(session.kind), listed=session.listing(names)).all())
     over = {name for name in names if states.get(name, "dead") in ("dead", "stopped")}
     return over if orphans else names - over
 
@@ -64,8 +89,7 @@ def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
 def _runs(session: Session, ids: Iterable[str], *, lock: bool = False) -> list[Run]:
     found = []
     for chunk in chunks(ids):
-        query = select(*RUN).where(session.among(t.runs.c.id, chunk)).order_by(t.runs.c.seq)
-        found += [run_of(row) for row in session.rows(query.with_for_update() if lock else query)]
+        found += runs_of(session.rows(_read(session.kind, lock), listed=session.listing(chunk)))
     return found
 
 
@@ -76,8 +100,7 @@ def _holds(run: Run, one: Settlement) -> bool:
 def _lock_locks(session: Session, keys: set[str | None]) -> None:
     if session.kind == "sqlite" or not keys - {None}:
         return
-    query = select(t.locks.c.key).where(session.among(t.locks.c.key, keys - {None})).order_by(t.locks.c.key)
-    session.rows(query.with_for_update(key_share=True)).all()
+    session.rows(_locked(session.kind), listed=session.listing(keys - {None})).all()
 
 
 def _after(run: Run, one: Settlement, now: datetime) -> Run:
@@ -201,10 +224,9 @@ def _write_jobs(session: Session, runs: Sequence[Run]) -> dict[str, JobState]:
     told = [run for run in runs if run.status in (Status.COMPLETED, Status.FAILED)]
     if not told:
         return {}
-    query = select(*STATE, *_SEQS).where(session.among(t.jobs.c.name, {run.job for run in told}))
     records: dict[str, _Record] = {}
     states: dict[str, JobState] = {}
-    for row in session.rows(query):
+    for row in session.rows(_told(session.kind), listed=session.listing({run.job for run in told})):
         state = states[row.name] = state_of(row)
         records[row.name] = _Record(*(getattr(state, name) for name in _SHOWN), *row[len(STATE) :])
     for run in told:

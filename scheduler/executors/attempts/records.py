@@ -58,6 +58,11 @@ class AttemptRecord:
         """Whoever made its files has removed them: nothing was written to them."""
         self.files &= {self.workspace.about}
 
+    @property
+    def silent(self) -> bool:
+        """Nothing was written, as whoever made its files has told."""
+        return self.files <= {self.workspace.about}
+
     def hide(self, secrets: Iterable[str]) -> None:
         """These values must not be shown either."""
         with self._lock:
@@ -162,8 +167,12 @@ class AttemptRecords:
         return self._find(run, attempt) if record is None else record
 
     def finish_later(self, record: AttemptRecord, then: Callable[[Json], None], note: str = "") -> None:
-        """In another thread: `note` as the last line of its output, `record.finish`, `then` with the result."""
-        self._finishing.submit(_finish, record, then, note)
+        """`note` as the last line of its output, `record.finish`, `then` with the result: in another thread, unless
+        nothing was written and nothing is to be."""
+        if record.silent and not note:
+            _finish(record, then, note)
+        else:
+            self._finishing.submit(_finish, record, then, note)
 
     def later(self, call: Callable[[], None]) -> None:
         """In another thread, one of those that may wait for a disk."""

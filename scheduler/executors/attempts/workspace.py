@@ -194,8 +194,9 @@ class Workspaces:
 
     def make_room(self) -> None:
         """The directory itself."""
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self._root, 0o700)
+        if not os.path.isdir(self._root):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self._root, 0o700)
 
     def _open_up(self) -> None:
         """A job with a user of its own must be able to pass through where others need not, whatever the umask says."""
