@@ -125,7 +125,7 @@ class FaultNodes:
         return next(node for node in self.nodes if stamp.place.startswith(str(node.world.state)))
 
     def audit(self, node: FaultNode, since: float) -> list[str]:
-        """What a daemon's own audit of all that was due since then finds missing. Of the last minute it says nothing."""
+        """What a daemon's own audit of all that was due since then finds missing; it leaves out the last minute."""
         start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(since))
         status, body = node.world.get(f"/v1/audit?since={start}")
         assert status == 200, body

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine, func, literal, select, table, text
+from sqlalchemy import Connection, Engine, create_engine, event, func, literal, select, table, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -17,12 +18,20 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from scheduler.core.errors import DatabaseAway, StartError, Unavailable
 from scheduler.core.queries import COUNTED
 from scheduler.store.dialects.base import PATIENCE, close_all
+from scheduler.store.dialects.bounded import BoundedConnection
 
 _MIGRATION_LOCK = 0x7363686564  # any number that all releases share
 
+_LIMITS = {
+    "statement_timeout": PATIENCE,
+    "lock_timeout": PATIENCE,
+    "idle_in_transaction_session_timeout": PATIENCE,
+    # Whoever stops in the midst of an answer that fills the network's buffers would keep its locks for ever. The kernel
+    # looks only when it tries again to send, so it takes up to a second longer.
+    "tcp_user_timeout": PATIENCE / 2,
+}
 _WAITS = "SELECT " + ", ".join(
-    f"set_config('{name}', '{int(PATIENCE.total_seconds() * 1000)}', true)"
-    for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    f"set_config('{name}', '{limit // timedelta(milliseconds=1)}', true)" for name, limit in _LIMITS.items()
 )
 
 
@@ -57,6 +66,7 @@ class PostgresDatabase:
                 "tcp_user_timeout": 10_000,
             },
         )
+        event.listen(self.engine, "do_connect", _connect)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -74,7 +84,7 @@ class PostgresDatabase:
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
-        with self.engine.connect() as connection, connection.begin():
+        with self.engine.connect() as connection, _waiting_for_ever(connection), connection.begin():
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             yield connection
 
@@ -159,6 +169,22 @@ _MISTAKES: tuple[tuple[str, str], ...] = (
     (r"invalid (connection option|port number|sslmode value|URI)", "correct the database URL"),
     (r"server does not support SSL", "leave out sslmode, or switch SSL on at the server"),
 )
+
+
+def _connect(_dialect: object, _record: object, args: Sequence[Any], options: dict[str, Any]) -> BoundedConnection:
+    return BoundedConnection.connect(*args, **options)
+
+
+@contextmanager
+def _waiting_for_ever(connection: Connection) -> Iterator[None]:
+    """Whoever migrates takes as long as it takes."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, BoundedConnection)
+    driver.silence = None
+    try:
+        yield
+    finally:
+        del driver.silence
 
 
 def _rows(connection: Connection, name: str) -> int:
