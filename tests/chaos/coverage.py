@@ -43,7 +43,7 @@ def _of_job(history: History, job: ChaosJob, figures: Counter[str]) -> list[Prob
                 )
             for instant in inside:
                 skips[instant].append(skip.reason)
-    last_ran = max((instant for instant, ids in runs.items() if any(run in history.ran for run in ids)), default=0)
+    lived = max((history.ran[run].last for ids in runs.values() for run in ids if run in history.ran), default=0.0)
     for instant in certain:
         figures["expected"] += 1
         if not runs[instant] and not skips[instant]:
@@ -58,7 +58,7 @@ def _of_job(history: History, job: ChaosJob, figures: Counter[str]) -> list[Prob
             problems.append(Problem(f"instant {instant} has a run and a skip", job.name, at))
         for reason in skips[instant]:
             figures[f"skipped {reason}"] += 1
-            why = _unjustified(history, job, instant, at, reason, last_ran)
+            why = _unjustified(history, job, instant, at, reason, lived)
             if why is not None:
                 problems.append(Problem(f"instant {instant} was SKIPPED({reason}), but {why}", job.name, at))
         if runs[instant]:
@@ -95,7 +95,7 @@ def _rests(history: History, job: str) -> list[Rest]:
     return [rest for rest in history.log.rests if rest.job == job]
 
 
-def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reason: str, last_ran: int) -> str | None:
+def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reason: str, lived: float) -> str | None:
     if reason == "overlap":
         if job.overlap not in ("skip", "queue"):
             return f"its overlap is {job.overlap}"
@@ -105,7 +105,7 @@ def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reaso
     if reason == "missed":
         if not history.out(at) and not history.timeline.leapt(instant):
             return "nothing was wrong then"
-        return None if last_ran > instant else "no later instant of it ran"
+        return None if lived > at else "nothing of it ran later"
     if reason == "paused":
         if any(rest.asked - SWAPPING <= at <= rest.resumed + SWAPPING for rest in _rests(history, job.name)):
             return None

@@ -77,6 +77,8 @@ def plan(seed: int, nodes: Sequence[str], seconds: float, lease: float, names: S
     return sorted(faults, key=lambda fault: fault.at)
 
 
+SHORT = 40.0
+"""A campaign that is shorter has shorter lulls, so that something happens in it."""
 _LULLS = {NODE: (2.0, 9.0), DATABASE: (12.0, 30.0), PEOPLE: (1.0, 5.0)}
 
 
@@ -91,7 +93,7 @@ def _lane(chance: random.Random, whom: str, kinds: Sequence[Kind], seconds: floa
             chance.shuffle(deck)
         kind = deck.pop()
         least, most = _LULLS[kind.target]
-        at += chance.uniform(least, min(most, max(least, seconds / 4)))
+        at += chance.uniform(least, most) * min(1.0, seconds / SHORT)
         lasts = chance.uniform(kind.least, kind.most) + (lease if kind.leased else 0.0)
         amount = chance.choice(kind.amounts)
         if at + lasts > seconds:

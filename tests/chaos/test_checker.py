@@ -1,4 +1,4 @@
-"""The checker finds what it is there to find: a clean history with one fault planted at a time."""
+"""The checker finds what it is there to find: a flawless history with one fault planted at a time."""
 
 from __future__ import annotations
 
@@ -8,106 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.checker import check
+from tests.chaos.flawless import JOBS, befall, change_run, change_stamp, clean, drop, forget, lose, skip_instead
 from tests.chaos.history import History
-from tests.chaos.load import NARROW, RATED, ChaosJob
-from tests.chaos.log import EVERYBODY, Log, Request, Rest, Sighting, Step, Swap, Told, Trouble
+from tests.chaos.log import EVERYBODY, Request, Rest, Sighting
 from tests.crash.checker import RunRow, SkipRow
 from tests.crash.stamps import Stamp
-
-START, QUIET, UNTIL = 1000.5, 1060.5, 1075.0
-LEASE = 5.0
-JOBS = [
-    ChaosJob("skip", "skip", 1.5, 1),
-    ChaosJob("swap", "replace", 0.2, 5),
-    ChaosJob("left", "queue", 0.2, 10, "both"),
-    ChaosJob("right", "skip", 0.2, 10, "both"),
-    ChaosJob("fails", "skip", 0.2, 20, fails=True),
-    *(ChaosJob(f"narrow-{number}", "allow", 4.0, 5, queue=NARROW) for number in range(4)),
-    ChaosJob("rated", "allow", 0.0, 1, queue=RATED),
-    ChaosJob("asked", "allow", 0.2),
-    ChaosJob("event", "allow", 0.2, on_event=True),
-]
-
-
-class Maker:
-    """Writes what a flawless installation would."""
-
-    def __init__(self) -> None:
-        periods = {job.name: job.period for job in JOBS}
-        quiet: dict[str, int | None] = dict.fromkeys(periods)
-        log = Log(
-            swaps=[Swap(START - 0.2, START, periods), Swap(QUIET, QUIET + 0.1, quiet)],
-            places={"/n0": "n0", "/n1": "n1"},
-        )
-        jobs = {job.name: job for job in JOBS}
-        self.history = History(jobs, ("n0", "n1"), LEASE, UNTIL, log, [], [], [])
-        self._fence = 0
-
-    def run(
-        self, job: str, instant: int | None, at: float, seconds: float, key: str = "", cause: str = "schedule"
-    ) -> str:
-        name = f"{job}-{instant if instant is not None else key}"
-        self._fence += 1
-        place = "/n0" if self._fence % 2 else "/n1"
-        for kind, when in (("S", at), ("E", at + seconds)):
-            self.history.stamps.append(Stamp(kind, job, instant, name, 1, self._fence, when, place))
-        fails = self.history.jobs[job].fails
-        status, reason = ("FAILED", "exit") if fails else ("COMPLETED", None)
-        self.history.runs.append(RunRow(name, job, instant, status, reason, 1, False, cause, key))
-        return name
-
-
-def clean() -> History:
-    """A minute of two nodes."""
-    maker = Maker()
-    log = maker.history.log
-    for instant in range(1001, 1061):
-        if instant % 2:
-            maker.run("skip", instant, instant + 0.1, 1.5)
-        else:
-            maker.history.skips.append(SkipRow("skip", "overlap", instant, instant, 1))
-        maker.run("rated", instant, instant + 0.1, 0.01)
-        if instant % 5 == 0:
-            maker.run("swap", instant, instant + 0.05, 0.2)
-            for number in range(4):
-                maker.run(f"narrow-{number}", instant, instant + 0.1, 4.0)
-        if instant % 10 == 0:
-            maker.run("left", instant, instant + 0.1, 0.2)
-            maker.run("right", instant, instant + 0.4, 0.2)
-        if instant % 20 == 0:
-            maker.run("fails", instant, instant + 0.1, 0.2)
-    for number in range(5):
-        run = maker.run("asked", None, 1010.2 + number, 0.2, f"k{number}", "api")
-        log.requests.append(Request("asked", f"k{number}", run, "api", 1010.0 + number, 1010.1 + number))
-        maker.run("event", None, 1020.2 + number, 0.2, f"event:shop:e{number}", "event")
-        log.told.append(Told(f"e{number}", ("event",), 1020.0 + number, 1020.1 + number))
-    maker.history.stamps.sort(key=lambda stamp: stamp.at)
-    return maker.history
-
-
-def change_run(history: History, name: str, **changes: object) -> None:
-    assert any(run.id == name for run in history.runs)
-    history.runs[:] = [replace(run, **changes) if run.id == name else run for run in history.runs]  # type: ignore[arg-type]
-
-
-def change_stamp(history: History, name: str, kind: str, **changes: object) -> None:
-    assert any((one.run, one.kind) == (name, kind) for one in history.stamps)
-    history.stamps[:] = [
-        replace(one, **changes) if (one.run, one.kind) == (name, kind) else one  # type: ignore[arg-type]
-        for one in history.stamps
-    ]
-
-
-def drop(history: History, name: str, kinds: str = "SE") -> None:
-    history.stamps[:] = [one for one in history.stamps if one.run != name or one.kind not in kinds]
-
-
-def forget(history: History, name: str) -> None:
-    history.runs[:] = [run for run in history.runs if run.id != name]
-
-
-def befall(history: History, fault: str, whom: str, begin: float, healed: float, end: float) -> None:
-    history.log.troubles.append(Trouble(fault, whom, begin, healed, end))
 
 
 def test_a_clean_history_is_clean() -> None:
@@ -201,8 +106,7 @@ def never_ended_but_completed(history: History) -> None:
 
 
 def lost_but_nothing_was_wrong(history: History) -> None:
-    change_run(history, "skip-1025", status="FAILED", reason="lost")
-    drop(history, "skip-1025", "E")
+    lose(history)
 
 
 def lost_elsewhere(history: History) -> None:
@@ -247,8 +151,7 @@ def more_attempts_than_known(history: History) -> None:
 
 
 def missed_though_all_was_well(history: History) -> None:
-    lost_occurrence(history)
-    history.skips.append(SkipRow("swap", "missed", 1025, 1025, 1))
+    skip_instead(history, "missed")
 
 
 def missed_though_one_node_was_well(history: History) -> None:
@@ -257,8 +160,7 @@ def missed_though_one_node_was_well(history: History) -> None:
 
 
 def paused_by_nobody(history: History) -> None:
-    lost_occurrence(history)
-    history.skips.append(SkipRow("swap", "paused", 1025, 1025, 1))
+    skip_instead(history, "paused")
 
 
 def ran_though_paused(history: History) -> None:
@@ -266,8 +168,7 @@ def ran_though_paused(history: History) -> None:
 
 
 def blacked_out(history: History) -> None:
-    lost_occurrence(history)
-    history.skips.append(SkipRow("swap", "blackout", 1025, 1025, 1))
+    skip_instead(history, "blackout")
 
 
 def waited_for_nobodys_lock(history: History) -> None:
@@ -286,8 +187,7 @@ def overlap_without_a_run(history: History) -> None:
 
 
 def replace_that_skips(history: History) -> None:
-    lost_occurrence(history)
-    history.skips.append(SkipRow("swap", "overlap", 1025, 1025, 1))
+    skip_instead(history, "overlap")
 
 
 def everything_missed(history: History) -> None:
@@ -407,98 +307,3 @@ def test_a_planted_fault_is_found(plant: Callable[[History], None], found: str) 
     history = clean()
     plant(history)
     assert [str(problem) for problem in check(history).problems if found in str(problem)]
-
-
-# ---------------------------------------------------------------- what is excused, and only that
-
-
-def node_of(history: History, run: str) -> str:
-    return history.log.places[next(one.place for one in history.stamps if one.run == run)]
-
-
-def missed_while_the_database_was_away(history: History) -> None:
-    missed_though_all_was_well(history)
-    befall(history, "restart-fast", EVERYBODY, 1024.0, 1025.5, 1026.0)
-
-
-def missed_while_all_nodes_were_frozen(history: History) -> None:
-    missed_though_all_was_well(history)
-    befall(history, "freeze-node", "n0", 1020.0, 1026.0, 1026.5)
-    befall(history, "kill-node", "n1", 1024.9, 1025.5, 1026.0)
-
-
-def lost_with_its_node(history: History) -> None:
-    lost_but_nothing_was_wrong(history)
-    befall(history, "kill-node", node_of(history, "skip-1025"), 1025.5, 1026.0, 1026.5)
-
-
-def tried_again_because_its_node_died(history: History) -> None:
-    for kind, at in (("S", 1025.5), ("E", 1025.7)):
-        history.stamps.append(Stamp(kind, "swap", 1025, "swap-1025", 2, 10_000, at, "/n1"))
-    drop(history, "swap-1030")
-    forget(history, "swap-1030")
-    history.skips.append(SkipRow("swap", "missed", 1030, 1030, 1))
-    for run in range(1035, 1061, 5):
-        change_stamp(history, f"swap-{run}", "S", fence=10_000 + run)
-        change_stamp(history, f"swap-{run}", "E", fence=10_000 + run)
-    befall(history, "stall", EVERYBODY, 1029.0, 1030.0, 1030.0)
-    change_run(history, "swap-1025", attempt=2)
-    befall(history, "kill-node", node_of(history, "swap-1025"), 1025.2, 1026.0, 1026.5)
-
-
-def overlap_right_after_a_thaw(history: History) -> None:
-    befall(history, "freeze-node", node_of(history, "skip-1025"), 1025.5, 1027.0, 1027.2)
-    change_stamp(history, "skip-1025", "E", at=1027.4)
-
-
-def clock_of_the_database_set_forwards(history: History) -> None:
-    """By 20 s at 1030: 1031 to 1050 fall due at once, and all that comes is 20 s earlier."""
-    history.log.steps.append(Step(1029.9, 1030.0, 20.0))
-    befall(history, "clock-database", EVERYBODY, 1029.9, 1030.0, 1030.0)
-    gone = [run.id for run in history.runs if run.instant is not None and 1030 <= run.instant < 1050]
-    for run in gone:
-        forget(history, run)
-        drop(history, run)
-    history.skips[:] = [one for one in history.skips if not 1030 <= one.first < 1050]
-    history.stamps[:] = [
-        replace(one, at=one.at - 20.0) if (one.instant or 0) >= 1050 else one for one in history.stamps
-    ]
-    for job in JOBS:
-        if job.period is not None:
-            first = -(-1030 // job.period) * job.period
-            last = 1049 // job.period * job.period
-            history.skips.append(SkipRow(job.name, "missed", first, last, (last - first) // job.period + 1))
-    history.log.swaps[1] = replace(history.log.swaps[1], asked=QUIET - 20, answered=QUIET - 19.9)
-
-
-def schedule_changed(history: History) -> None:
-    """swap, due every 5 s, every 15 s from 1032 on."""
-    old, quiet = history.log.swaps
-    history.log.swaps[:] = [old, Swap(1031.9, 1032.0, {**old.periods, "swap": 15}), quiet]
-    for instant in (1040, 1045, 1055, 1060):
-        forget(history, f"swap-{instant}")
-        drop(history, f"swap-{instant}")
-
-
-def paused(history: History) -> None:
-    paused_by_nobody(history)
-    history.log.rests.append(Rest("swap", 1022.0, 1022.1, 1028.0, 1028.1))
-
-
-EXCUSED = [
-    missed_while_the_database_was_away,
-    missed_while_all_nodes_were_frozen,
-    lost_with_its_node,
-    tried_again_because_its_node_died,
-    overlap_right_after_a_thaw,
-    clock_of_the_database_set_forwards,
-    schedule_changed,
-    paused,
-]
-
-
-@pytest.mark.parametrize("befalls", EXCUSED, ids=lambda one: one.__name__)
-def test_what_the_log_explains_is_no_problem(befalls: Callable[[History], None]) -> None:
-    history = clean()
-    befalls(history)
-    assert [str(problem) for problem in check(history).problems] == []

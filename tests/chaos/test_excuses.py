@@ -1,0 +1,107 @@
+"""What the nemesis' log explains is no problem: a flawless history in which something happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.chaos.checker import check
+from tests.chaos.flawless import JOBS, QUIET, befall, change_run, change_stamp, clean, drop, forget, lose, skip_instead
+from tests.chaos.history import History
+from tests.chaos.log import EVERYBODY, Rest, Step, Swap
+from tests.crash.checker import SkipRow
+from tests.crash.stamps import Stamp
+
+
+def node_of(history: History, run: str) -> str:
+    return history.log.places[next(one.place for one in history.stamps if one.run == run)]
+
+
+def missed_while_the_database_was_away(history: History) -> None:
+    skip_instead(history, "missed")
+    befall(history, "restart-fast", EVERYBODY, 1024.0, 1025.5, 1026.0)
+
+
+def missed_while_all_nodes_were_frozen(history: History) -> None:
+    skip_instead(history, "missed")
+    befall(history, "freeze-node", "n0", 1020.0, 1026.0, 1026.5)
+    befall(history, "kill-node", "n1", 1024.9, 1025.5, 1026.0)
+
+
+def lost_with_its_node(history: History) -> None:
+    lose(history)
+    befall(history, "kill-node", node_of(history, "skip-1025"), 1025.5, 1026.0, 1026.5)
+
+
+def tried_again_because_its_node_died(history: History) -> None:
+    for kind, at in (("S", 1025.5), ("E", 1025.7)):
+        history.stamps.append(Stamp(kind, "swap", 1025, "swap-1025", 2, 10_000, at, "/n1"))
+    drop(history, "swap-1030")
+    forget(history, "swap-1030")
+    history.skips.append(SkipRow("swap", "missed", 1030, 1030, 1))
+    for run in range(1035, 1061, 5):
+        change_stamp(history, f"swap-{run}", "S", fence=10_000 + run)
+        change_stamp(history, f"swap-{run}", "E", fence=10_000 + run)
+    befall(history, "stall", EVERYBODY, 1029.0, 1030.0, 1030.0)
+    change_run(history, "swap-1025", attempt=2)
+    befall(history, "kill-node", node_of(history, "swap-1025"), 1025.2, 1026.0, 1026.5)
+
+
+def overlap_right_after_a_thaw(history: History) -> None:
+    befall(history, "freeze-node", node_of(history, "skip-1025"), 1025.5, 1027.0, 1027.2)
+    change_stamp(history, "skip-1025", "E", at=1027.4)
+
+
+def clock_of_the_database_set_forwards(history: History) -> None:
+    """By 20 s at 1030: 1031 to 1050 fall due at once, and all that comes is 20 s earlier."""
+    history.log.steps.append(Step(1029.9, 1030.0, 20.0))
+    befall(history, "clock-database", EVERYBODY, 1029.9, 1030.0, 1030.0)
+    gone = [run.id for run in history.runs if run.instant is not None and 1030 <= run.instant < 1050]
+    for run in gone:
+        forget(history, run)
+        drop(history, run)
+    history.skips[:] = [one for one in history.skips if not 1030 <= one.first < 1050]
+    history.stamps[:] = [
+        replace(one, at=one.at - 20.0) if (one.instant or 0) >= 1050 else one for one in history.stamps
+    ]
+    for job in JOBS:
+        if job.period is not None:
+            first = -(-1030 // job.period) * job.period
+            last = 1049 // job.period * job.period
+            history.skips.append(SkipRow(job.name, "missed", first, last, (last - first) // job.period + 1))
+    history.log.swaps[1] = replace(history.log.swaps[1], asked=QUIET - 20, answered=QUIET - 19.9)
+
+
+def schedule_changed(history: History) -> None:
+    """swap, due every 5 s, every 15 s from 1032 on."""
+    old, quiet = history.log.swaps
+    history.log.swaps[:] = [old, Swap(1031.9, 1032.0, {**old.periods, "swap": 15}), quiet]
+    for instant in (1040, 1045, 1055, 1060):
+        forget(history, f"swap-{instant}")
+        drop(history, f"swap-{instant}")
+
+
+def paused(history: History) -> None:
+    skip_instead(history, "paused")
+    history.log.rests.append(Rest("swap", 1022.0, 1022.1, 1028.0, 1028.1))
+
+
+EXCUSED = [
+    missed_while_the_database_was_away,
+    missed_while_all_nodes_were_frozen,
+    lost_with_its_node,
+    tried_again_because_its_node_died,
+    overlap_right_after_a_thaw,
+    clock_of_the_database_set_forwards,
+    schedule_changed,
+    paused,
+]
+
+
+@pytest.mark.parametrize("befalls", EXCUSED, ids=lambda one: one.__name__)
+def test_what_the_log_explains_is_no_problem(befalls: Callable[[History], None]) -> None:
+    history = clean()
+    befalls(history)
+    assert [str(problem) for problem in check(history).problems] == []
