@@ -26,10 +26,17 @@ def start(postgres: ControlledPostgres, tmp_path: Path) -> Iterator[Start]:
     """Daemons on an empty database that are ready; gone at the end."""
     with ExitStack() as stack:
 
-        def begin(jobs: list[FaultJob], count: int, **settings: str) -> FaultNodes:
+        def begin(
+            jobs: list[FaultJob],
+            count: int,
+            prepare: Callable[[FaultNodes], None] = lambda nodes: None,
+            **settings: str,
+        ) -> FaultNodes:
             with postgres.connect() as connection:
                 connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
                 connection.execute("CREATE SCHEMA public")
-            return stack.enter_context(FaultNodes(tmp_path, postgres, jobs, count, **settings))
+            nodes = FaultNodes(tmp_path, postgres, jobs, count, **settings)
+            prepare(nodes)
+            return stack.enter_context(nodes)
 
         yield begin

@@ -36,6 +36,10 @@ class FaultNode:
         assert self.world.daemon is not None
         return self.world.daemon.pid
 
+    def ledger_id(self) -> str:
+        """By which the ledger knows the node that it is now."""
+        return str(self.events("started")[-1]["node"])
+
     @property
     def ready(self) -> bool:
         try:

@@ -1,0 +1,84 @@
+"""`python -m tests.faults.stopping FOLDER`: a daemon that stops or dies at a given point of a transaction.
+
+It notes in `FOLDER/points` each kind of point that it passes, once: after a statement that locks rows, before and after
+a commit. When `FOLDER/stop` names one of them and a signal, it sends itself that signal the next time it gets there,
+and removes the file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.engine.default import DefaultDialect
+
+from scheduler.daemon import main
+
+_LOCKS = re.compile(r"^(INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)", re.IGNORECASE)
+_HOLDS = re.compile(r"\bFROM\s+(\w+).*\b(FOR (?:NO KEY )?(?:UPDATE|SHARE|KEY SHARE))\b", re.IGNORECASE | re.DOTALL)
+
+
+def point_of(statement: str) -> str | None:
+    """What kind of statement this is, if it locks rows."""
+    text = statement.strip()
+    if found := _LOCKS.match(text):
+        return f"{found[1].upper()} {found[2]}"
+    if found := _HOLDS.search(text):
+        return f"SELECT {found[1]} {found[2].upper()}"
+    return None
+
+
+class Stopping:
+    def __init__(self, folder: Path) -> None:
+        self._points = folder / "points"
+        self._stop = folder / "stop"
+        self._seen: set[str] = set()
+
+    def executed(self, connection: Any, cursor: Any, statement: str, *_more: Any) -> None:
+        point = point_of(statement)
+        if point is not None:
+            connection.info["locks"] = True
+            self.at(f"after {point}")
+
+    def committed(self, connection: Any, commit: Callable[[], None]) -> None:
+        locks = connection.info.pop("locks", False)
+        if locks:
+            self.at("before COMMIT")
+        commit()
+        if locks:
+            self.at("after COMMIT")
+
+    def rolled_back(self, connection: Any) -> None:
+        connection.info.pop("locks", None)
+
+    def at(self, point: str) -> None:
+        if point not in self._seen:
+            self._seen.add(point)
+            with self._points.open("a") as file:
+                file.write(point + "\n")
+        if not self._stop.exists():
+            return
+        wanted, _, number = self._stop.read_text().rpartition(" ")
+        if wanted == point:
+            self._stop.unlink(missing_ok=True)
+            os.kill(os.getpid(), int(number))
+
+
+def listen(stopping: Stopping) -> None:
+    commit = DefaultDialect.do_commit
+
+    def do_commit(self: DefaultDialect, connection: Any) -> None:
+        stopping.committed(connection, lambda: commit(self, connection))
+
+    DefaultDialect.do_commit = do_commit  # type: ignore[method-assign]
+    event.listen(Engine, "after_cursor_execute", stopping.executed)
+    event.listen(Engine, "rollback", stopping.rolled_back)
+
+
+if __name__ == "__main__":
+    listen(Stopping(Path(sys.argv[1])))
+    sys.exit(main([]))

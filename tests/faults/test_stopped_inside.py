@@ -1,0 +1,129 @@
+"""A node that stops or dies at any point of a transaction: the rows it held do not hold up what others have to do."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.waiting import wait_for
+from tests.faults.conftest import Start
+from tests.faults.load import FaultJob, doubled, overlaps
+from tests.faults.nodes import FaultNode, FaultNodes
+from tests.long import LONG
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
+
+PERIOD = 6
+"""Seconds between two occurrences of a job; longer than one may be late."""
+STOPPED = 5.0
+"""Seconds for which a node is stopped: it wakes when the server has long taken its rows from it."""
+LATEST = {signal.SIGKILL: 1.0, signal.SIGSTOP: 3.0}
+"""Seconds by which an occurrence of another job may begin late."""
+STAMPING = 0.15
+"""Seconds that it takes a child to begin and to write its stamp, on a busy machine."""
+PASSED = 8.0
+"""Seconds within which a node under this load passes each point of its transactions."""
+SHORT = {
+    signal.SIGKILL: ("after UPDATE runs",),
+    signal.SIGSTOP: ("after INSERT INTO runs", "before COMMIT"),
+}
+JOBS = [FaultJob(f"job-{number:02d}", 0.1, f"{number % PERIOD}-59/{PERIOD} * * * * *") for number in range(10 * PERIOD)]
+
+
+@pytest.fixture
+def nodes(start: Start) -> FaultNodes:
+    """The first one stops where it is told to."""
+
+    def prepare(nodes: FaultNodes) -> None:
+        world = nodes.nodes[0].world
+        world.program = ("tests.faults.stopping", str(world.folder))
+
+    return start(JOBS, 2, prepare, SCHEDULER_LEASE="30s")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["kill", "stop"])
+def test_others_are_on_time(nodes: FaultNodes, number: signal.Signals) -> None:
+    victim = nodes.nodes[0]
+    seen = victim.world.folder / "points"
+    wait_for(lambda: len(nodes.stamps()) > 20, 30, "jobs run")
+    points = sorted(seen.read_text().splitlines()) if LONG else [*SHORT[number]]
+    if LONG:
+        random.SystemRandom().shuffle(points)
+    found: dict[str, tuple[float, str]] = {}
+    for point in points:
+        if (late := _break(nodes, victim, point, number)) is not None:
+            found[point] = late
+    for point, (late, which) in sorted(found.items(), key=lambda one: -one[1][0]):
+        print(f"{number.name} {point}: {late:.2f} s ({which})")
+    stamps = nodes.stamps()
+    assert overlaps(stamps) == []
+    assert doubled(stamps) == []
+    assert len(found) >= (len(points) if not LONG else 0.7 * len(points))
+    assert {point: late for point, late in found.items() if late[0] > LATEST[number] + STAMPING} == {}
+
+
+def _break(nodes: FaultNodes, victim: FaultNode, point: str, number: signal.Signals) -> tuple[float, str] | None:
+    """By how much the latest occurrence of a job that the victim did not run began late; None: it never got there."""
+    order = victim.world.folder / "stop"
+    identity = victim.ledger_id()
+    order.with_suffix(".new").write_text(f"{point} {int(number)}")
+    order.with_suffix(".new").rename(order)
+    if not _within(PASSED, lambda: not _runs(victim)):
+        order.unlink(missing_ok=True)
+        if _runs(victim):
+            return None
+    began = time.time()
+    held = _held(nodes, identity)
+    others = {job.name for job in JOBS} - held
+    assert len(others) > len(JOBS) / 3, f"it holds nearly everything: {held}"
+    wait_for(lambda: time.time() > began + STOPPED, 2 * STOPPED, "it has been stopped for a while")
+    if number == signal.SIGSTOP:
+        victim.send(signal.SIGCONT)
+    else:
+        assert victim.world.daemon is not None
+        victim.world.daemon.wait(10)
+        victim.world.start()
+    last = began + STOPPED - LATEST[number]
+    wait_for(lambda: time.time() > last + LATEST[signal.SIGSTOP] + 1, 30, "what was due has begun")
+    wait_for(lambda: victim.ready, 30, "it is ready again")
+    return _latest(nodes, others, began - 1, last)
+
+
+def _latest(nodes: FaultNodes, jobs: set[str], first: float, last: float) -> tuple[float, str]:
+    """Infinite for an occurrence that has no run that began."""
+    begun = {(one.job, one.instant): one.at for one in reversed(nodes.stamps()) if one.kind == "S"}
+    late = (0.0, "")
+    for number, job in enumerate(JOBS):
+        if job.name not in jobs:
+            continue
+        for at in range(int(first) + 1, int(last) + 1):
+            if at % PERIOD == number % PERIOD:
+                late = max(late, (begun.get((job.name, at), float("inf")) - at, f"{job.name} at {at}"))
+    return late
+
+
+def _held(nodes: FaultNodes, identity: str) -> set[str]:
+    with nodes.postgres.connect() as connection:
+        rows = connection.execute("SELECT job FROM runs WHERE status = 'RUNNING' AND node = %s", [identity]).fetchall()
+    return {row[0] for row in rows}
+
+
+def _runs(node: FaultNode) -> bool:
+    daemon = node.world.daemon
+    assert daemon is not None
+    if daemon.poll() is not None:
+        return False
+    return Path(f"/proc/{daemon.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "Tt"
+
+
+def _within(seconds: float, condition: object) -> bool:
+    assert callable(condition)
+    try:
+        wait_for(condition, seconds, "", step=0.01)
+    except AssertionError:
+        return False
+    return True
