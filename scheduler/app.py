@@ -32,6 +32,7 @@ from scheduler.engine.in_force import InForce
 from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
 from scheduler.engine.keeper import Keeper
+from scheduler.engine.lookout import Lookout
 from scheduler.engine.loop import Loop
 from scheduler.engine.outages import Outages
 from scheduler.engine.planner import HEARING, Planner
@@ -49,7 +50,7 @@ from scheduler.files import JobsFile
 from scheduler.membership import Members, Membership
 from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.logs import LogCounts
-from scheduler.observe.metrics import Metrics
+from scheduler.observe.metrics import Metrics, Refresher
 from scheduler.observe.notify_socket import NotifySocket
 from scheduler.observe.pinging import Sender
 from scheduler.patience import Patience
@@ -177,8 +178,9 @@ class App:
         self._desk = Desk(store, store, in_force, self.reloader, bus, wake, self.intake)
         self.gate = TokenGate(store, clock, bus)
         self._outages = Outages()
+        self._lookout = Lookout(store, clock, self._node, lambda: in_force.current.generation, self._outages)
         self._upkeep = Upkeep(
-            store, in_force, bus, clock, self._node, settings, self.file, self.reloader, self._outages
+            store, in_force, bus, clock, self._node, settings, self.file, self.reloader, self._outages, self._lookout
         )
         self._rings = Rings(
             store,
@@ -193,12 +195,11 @@ class App:
             Sender(f"schedulerd/{VERSION}"),
             self._poke,
             self._outages,
+            self._lookout,
         )
         self._vigil = Vigil(store, in_force, bus)
-        self.telling = Telling(store, in_force, bus, self._node, settings, self._poke, self._outages)
+        self.telling = Telling(store, in_force, bus, self._node, settings, self._poke, self._lookout)
         self._loops = self._make_loops()
-        ahead = {"planner": self._planner.next_due, "vigil": self._vigil.next_due}
-        self.daemon = Daemon(self._loops, clock, ahead)
         self._metrics = Metrics(
             bus,
             VERSION,
@@ -210,26 +211,26 @@ class App:
             messages=self.log_counts.now,
             job_histograms=settings.job_histograms,
         )
+        self._loops["metrics"] = self._lookout.loop("metrics", Refresher(self._metrics, store), self._lookout.now)
+        self.daemon = Daemon(self._loops, clock, {"planner": self._planner.ahead, "vigil": self._vigil.next_due})
         self._health = Health(self._watched(), bus, clock)
         self._readiness = Readiness(self._loops, clock, in_force, self._health, self._rings.remarks)
         self.backend = self._make_backend()
         self.service.join(Parts(self._loops, self._readiness, self.drain, self.worker.running, self._jobs))
 
     def _make_loops(self) -> dict[str, Loop]:
-        ticks = {
-            "planner": self._planner.tick,
-            "keeper": self._keeper.tick,
-            "metrics": self._refresh_metrics,
-            "inbox": self.inbox.tick,
-            "vigil": self._vigil.tick,
+        loop, now = self._lookout.loop, self.store.now
+        loops = {
+            "planner": loop("planner", self._planner, now),
+            "keeper": loop("keeper", self._keeper, now),
+            "inbox": loop("inbox", self.inbox, now),
+            "vigil": loop("vigil", self._vigil, now),
+            "signs": loop("signs", self._signs, self.clock.now),
+            # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
+            "beats": loop("beats", self._beats, self._lookout.now, first=self._beats.listen),
+            "worker": loop("worker", self.worker, now, first=self.worker.end_late),
+            "children": Loop("children", self._mind_children, self.clock.now, outages=self._outages),
         }
-        outages = self._outages
-        loops = {name: Loop(name, tick, self.store.now, outages=outages) for name, tick in ticks.items()}
-        # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
-        loops["beats"] = Loop("beats", self._beats.tick, self.store.now, first=self._beats.listen, outages=outages)
-        loops["worker"] = Loop("worker", self.worker.tick, self.store.now, first=self.worker.end_late, outages=outages)
-        loops["signs"] = Loop("signs", self._signs.tick, self.clock.now, outages=outages)
-        loops["children"] = Loop("children", self._mind_children, self.clock.now, outages=outages)
         return loops | self._upkeep.loops | self._rings.loops | self.telling.loops
 
     def _poke(self, loop: str) -> None:
@@ -300,10 +301,6 @@ class App:
         if all(live.id != run for live in self.worker.live()):
             return None
         return self.records.outputs([(run, attempt)])[0]
-
-    def _refresh_metrics(self, now: object) -> int:
-        self._metrics.refresh(self.store, self.store.now())
-        return 0
 
 
 def _listener_failed(notice: Notice, error: Exception) -> None:

@@ -20,6 +20,7 @@ from scheduler.engine.canary import Canary
 from scheduler.engine.daemon_ping import DaemonPing
 from scheduler.engine.drain import Drain
 from scheduler.engine.in_force import InForce
+from scheduler.engine.lookout import Lookout
 from scheduler.engine.loop import Loop
 from scheduler.engine.outages import Outages
 from scheduler.engine.pinger import Pinger
@@ -49,6 +50,7 @@ class Rings:
         send: Send,
         poke: Callable[[str], None],
         outages: Outages,
+        lookout: Lookout,
     ) -> None:
         """`ill`: why the node is not ready, one sentence each."""
         self._ill = ill
@@ -68,10 +70,9 @@ class Rings:
             self._targets,
         )
         bus.subscribe(self._pinger.hear)
-        # None of them asks the database what time it is, once a second for ever, when it has nothing else to ask.
         self.loops = {
-            "canary": Loop("canary", self._canary.tick, clock.now, outages=outages),
-            "pings": Loop("pings", self._pinger.tick, clock.now, outages=outages),
+            "canary": lookout.loop("canary", self._canary, clock.now),
+            "pings": lookout.loop("pings", self._pinger, clock.now),
         }
         self._own = bool(settings.ping_url)
         if self._own:

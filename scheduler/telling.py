@@ -8,9 +8,8 @@ from collections.abc import Callable
 from scheduler.core.news import Place
 from scheduler.core.notices import Bus
 from scheduler.engine.in_force import InForce
-from scheduler.engine.loop import Loop
+from scheduler.engine.lookout import Lookout
 from scheduler.engine.notifier import Notifier
-from scheduler.engine.outages import Outages
 from scheduler.observe.channels.couriers import ProcessCourier
 from scheduler.settings import Settings
 from scheduler.store.store import SqlStore
@@ -30,12 +29,12 @@ class Telling:
         node: Callable[[], str],
         settings: Settings,
         poke: Callable[[str], None],
-        outages: Outages,
+        lookout: Lookout,
     ) -> None:
         self._courier = ProcessCourier(os.environ)
         place = Place(settings.public_url, settings.environment)
         self.notifier = Notifier(store, store, in_force, self._courier, bus, node, place, lambda: poke("notifier"))
-        self.loops = {"notifier": Loop("notifier", self.notifier.tick, store.now, outages=outages)}
+        self.loops = {"notifier": lookout.loop("notifier", self.notifier, store.now)}
         bus.subscribe(lambda notice: poke("notifier") if notice.name == "notification.announced" else None)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from scheduler.engine.audit import Auditor
 from scheduler.engine.disk import Disk
 from scheduler.engine.in_force import InForce
 from scheduler.engine.invariants import Invariants
+from scheduler.engine.lookout import Lookout, Part
 from scheduler.engine.loop import Loop
 from scheduler.engine.outages import Outages
 from scheduler.engine.reload import Reloader
@@ -35,15 +36,17 @@ class Upkeep:
         file: JobsFile,
         reloader: Reloader,
         outages: Outages,
+        lookout: Lookout,
     ) -> None:
         self.invariants = Invariants(store, store, bus)
         self.disk = Disk(folders(settings))
-        ticks = {
-            "invariants": self.invariants.tick,
-            "audit": Auditor(store, bus, node).tick,
-            "retention": Retention(store, in_force, bus).tick,
+        parts: dict[str, Part] = {
+            "invariants": self.invariants,
+            "audit": Auditor(store, bus, node),
+            "retention": Retention(store, in_force, bus),
         }
-        if settings.watch:
-            ticks["watch"] = Watch(file.fingerprint, lambda: reloader.reload(author="file watch")).tick
-        self.loops = {name: Loop(name, tick, store.now, outages=outages) for name, tick in ticks.items()}
+        self.loops = {name: lookout.loop(name, part, lookout.now) for name, part in parts.items()}
         self.loops["disk"] = Loop("disk", self.disk.tick, clock.now, outages=outages)
+        if settings.watch:
+            watch = Watch(file.fingerprint, lambda: reloader.reload(author="file watch"))
+            self.loops["watch"] = Loop("watch", watch.tick, clock.now, outages=outages)

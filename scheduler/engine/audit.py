@@ -14,6 +14,7 @@ import structlog
 from scheduler.core.canary import CANARY
 from scheduler.core.commands import AuditReport, JobAudit
 from scheduler.core.execution import Bus
+from scheduler.core.look import Look
 from scheduler.core.model import Skip, SkipReason
 from scheduler.core.ports import Store
 from scheduler.core.stamp import from_text, to_text
@@ -50,6 +51,11 @@ class Auditor:
         self._store = store
         self._bus = bus
         self._node = node
+
+    def rests(self, look: Look) -> bool:
+        """The last audit is no hour ago."""
+        text = look.values.get(CLEAN_UNTIL)
+        return text is not None and timedelta(0) <= look.now - from_text(text) < EVERY
 
     def tick(self, now: datetime) -> int:
         """Audits if an hour has passed; the number of instants that were unaccounted."""

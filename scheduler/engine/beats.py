@@ -16,6 +16,7 @@ import structlog
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus, Clock, Switch
 from scheduler.core.hints import Word
+from scheduler.core.look import Look
 from scheduler.core.ports import Store
 from scheduler.engine.in_force import InForce
 
@@ -69,10 +70,25 @@ class Beats:
         self._silence = LONGEST_SILENCE if lease is None else min(LONGEST_SILENCE, lease.total_seconds() / 3)
         self._next = self._clock.monotonic()
         self._seen: dict[str, Seen] = {}
+        self._looked_at = float("-inf")
+        """When a look last showed that every other node beats."""
         self._mourned: str | None = None
         self._asked: float | None = None
         self.offset = 0.0
         """Seconds that the database's clock is ahead of this machine's."""
+
+    def rests(self, look: Look) -> bool:
+        """It is not time for a beat, and nobody else's is overdue: else this node beats at once, and then looks after
+        the others."""
+        now = self._clock.monotonic()
+        if self._lease is not None:
+            others = [beat for beat in look.beats if beat.node != self._node() and beat.lease is not None]
+            self._seen = {beat.node: self._noted(beat.node, beat.number, now) for beat in others}
+            overdue = any(now - self._seen[beat.node].since >= (beat.lease or 0.0) for beat in others)
+            self._looked_at = float("-inf") if overdue else now
+            if overdue:
+                self.hurry()
+        return now < self._next
 
     def tick(self, now: datetime) -> int:
         """Beats if it is time, and looks after the others; 1 if a beat was raised."""
@@ -82,7 +98,8 @@ class Beats:
             return 0
         raised = self._renew(switch, now)
         self._next = self._clock.monotonic() + self._interval
-        if raised and self._lease is not None:
+        # Usually a look has just shown that all others beat.
+        if raised and self._lease is not None and self._clock.monotonic() - self._looked_at > self._interval:
             self._watch_others(now)
         return int(raised)
 
@@ -142,6 +159,11 @@ class Beats:
         lease = self._lease.total_seconds()
         switch.trust(before + TERM_SHARE * lease, before + KILL_SHARE * lease)
 
+    def _noted(self, node: str, beat: int, now: float) -> Seen:
+        """Since when that beat has been seen here."""
+        seen = self._seen.get(node)
+        return seen if seen is not None and seen.beat == beat else Seen(beat, now)
+
     def _watch_others(self, now: datetime) -> None:
         monotonic = self._clock.monotonic()
         with self._store.read() as tx:
@@ -150,10 +172,7 @@ class Beats:
         for node in nodes:
             if node.id == self._node() or node.state not in ("live", "stopping") or node.lease is None:
                 continue
-            seen = self._seen.get(node.id)
-            if seen is None or seen.beat != node.beat:
-                seen = Seen(node.beat, monotonic)
-            present[node.id] = seen
+            present[node.id] = seen = self._noted(node.id, node.beat, monotonic)
             if monotonic - seen.since >= node.lease.total_seconds():
                 with self._store.begin() as tx:
                     dead = tx.nodes.declare_dead(node.id, seen.beat, now)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from scheduler.core.canary import CANARY, EVERY, GRACE, KIND, CanaryFacts
 from scheduler.core.durations import format_duration
 from scheduler.core.execution import Clock, Launch
+from scheduler.core.look import Look
 from scheduler.core.outcome import Outcome, Succeeded
 from scheduler.core.ports import Store
 from scheduler.core.queries import JobView, Readable
@@ -64,12 +65,25 @@ class Canary:
         self._full = full
         self._leaving = leaving
         self._looked_at: float | None = None
+        self._mark: str | None = None
         self._from = clock.monotonic()
         self._full_at: float | None = None
         self._paused = False
         self._success: datetime | None = None
         self._took: float | None = None
         self._why = "jobs may not run either"
+
+    def rests(self, look: Look) -> bool:
+        """Nothing was written since the last look, and the canary is not late."""
+        monotonic = self._clock.monotonic()
+        if self._full():
+            self._full_at = monotonic
+        if self._looked_at is None or self.facts(look.now).late:
+            return False
+        rests = look.mark == self._mark or monotonic - self._looked_at < LOOK
+        if not rests:
+            self._mark = look.mark
+        return rests
 
     def tick(self, now: datetime) -> int:
         """Looks every few seconds; 1 if there is a new success."""

@@ -81,20 +81,21 @@ class Daemon:
     def start(self) -> None:
         for name in self._loops:
             steadily = Steadily(timedelta(seconds=INTERVAL))
-            self._scheduler.add_job(self._work(name), steadily, id=name, next_run_time=datetime.now(UTC))
+            turn = self._work(name, self._loops[name].turn)
+            self._scheduler.add_job(turn, steadily, id=name, next_run_time=datetime.now(UTC))
         self._scheduler.start()
 
     def poke(self, name: str) -> None:
         """A tick of that loop, soon; requests that come before it begins are one."""
         if self._loops[name].request() and self._scheduler.running:
             with suppress(RuntimeError):  # It is being shut down.
-                self._threads.submit(self._work(name))
+                self._threads.submit(self._asked(name))
 
     def poke_later(self, name: str, delay: timedelta) -> None:
         """A tick of that loop after so long; of several requests the last counts."""
         when = self._clock.now() + delay
         with suppress(RuntimeError):  # It is being shut down.
-            self._scheduler.add_job(self._work(name), "date", run_date=when, id=f"{name}-again", replace_existing=True)
+            self._scheduler.add_job(self._asked(name), "date", run_date=when, id=f"{name}-again", replace_existing=True)
 
     def post(self, work: Callable[[], None]) -> None:
         """Has the main thread do it; from any thread or signal handler."""
@@ -128,11 +129,14 @@ class Daemon:
         for loop in self._loops.values():
             loop.close()
 
-    def _work(self, name: str) -> Callable[[], None]:
-        return partial(self._run_and_look_ahead, name) if name in self._ahead else self._loops[name].run
+    def _asked(self, name: str) -> Callable[[], None]:
+        return self._work(name, self._loops[name].run)
 
-    def _run_and_look_ahead(self, name: str) -> None:
-        self._loops[name].run()
+    def _work(self, name: str, work: Callable[[], None]) -> Callable[[], None]:
+        return partial(self._work_and_look_ahead, name, work) if name in self._ahead else work
+
+    def _work_and_look_ahead(self, name: str, work: Callable[[], None]) -> None:
+        work()
         try:
             due = self._ahead[name]()
         except Unavailable:
@@ -141,7 +145,7 @@ class Daemon:
             return
         ahead = due - self._clock.now()
         if timedelta(0) < ahead < timedelta(seconds=2 * INTERVAL):
-            self._scheduler.add_job(self._work(name), "date", run_date=due, id=f"{name}-next", replace_existing=True)
+            self._scheduler.add_job(self._asked(name), "date", run_date=due, id=f"{name}-next", replace_existing=True)
 
     def _catch_up_with_clock(self) -> None:
         for job in self._scheduler.get_jobs():

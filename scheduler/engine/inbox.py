@@ -12,6 +12,7 @@ from scheduler.core.errors import NotFound, SchedulerError
 from scheduler.core.event import NewEvent, Reject, Stored
 from scheduler.core.execution import Bus
 from scheduler.core.inbox import Answer, Answered, Judge, Replayed, Reverified
+from scheduler.core.look import Look
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.signature import Rejected
 from scheduler.engine.arrivals import Arrived, announce_doubts, announce_runs, arrive, hold_newest, let_go
@@ -97,6 +98,10 @@ class EventInbox:
                 raise answer
         refused = [(reject, verdict) for reject, verdict in verdicts if isinstance(verdict, Rejected)]
         return Reverified(tuple(stored), tuple(refused), kept[limit - 1].seq if len(kept) > limit else None)
+
+    def rests(self, look: Look) -> bool:
+        """Nothing was refused, and no event is held."""
+        return self._refused.empty and not look.held
 
     def tick(self, now: datetime) -> int:
         """Keeps what was refused, and makes the runs of events whose source is paused no longer (of many, as many as a

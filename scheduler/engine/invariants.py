@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from scheduler.core.execution import Bus
+from scheduler.core.look import Look
 from scheduler.core.model import Node
 from scheduler.core.ports import Store
 from scheduler.core.queries import NodeView, QueueView, Readable
@@ -37,14 +38,27 @@ class Invariants:
         self._readable = readable
         self._bus = bus
         self._last: datetime | None = None
+        self._mark: str | None = None
         self._standing: dict[str, datetime] = {}
         self._overdue: dict[str, datetime] = {}
         self._since: Mapping[str, datetime] = {}
         self.broken: Mapping[str, str] = {}
 
+    def rests(self, look: Look) -> bool:
+        """All was well, and nothing was written since; or the last look is no 5 s ago."""
+        late = look.next_due is not None and look.next_due < look.now - OVERDUE
+        well = not (self.broken or self._standing or self._overdue or late or look.orphans)
+        if self._waits(look.now) or (well and look.mark == self._mark):
+            return True
+        self._mark = look.mark
+        return False
+
+    def _waits(self, now: datetime) -> bool:
+        return self._last is not None and timedelta(0) <= now - self._last < EVERY
+
     def tick(self, now: datetime) -> int:
         """Looks every 5 s; the number of broken invariants."""
-        if self._last is not None and timedelta(0) <= now - self._last < EVERY:
+        if self._waits(now):
             return len(self.broken)
         self._last = now
         with self._readable.queries() as queries:

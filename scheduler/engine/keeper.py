@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from scheduler.core.execution import Attempts, Bus, Clock
+from scheduler.core.look import Look
 from scheduler.core.ports import Store
 from scheduler.core.requests import Report
 from scheduler.engine.in_force import InForce
@@ -60,6 +61,19 @@ class Keeper:
         self._ship_reports()
         return closed
 
+    def rests(self, look: Look) -> bool:
+        """The configuration in force is loaded, no clock was set, and no run is lost. Ships reports, if there are any:
+        in the database nobody sees that there are."""
+        if look.orphans or look.generation > self._in_force.current.generation or self._last is None:
+            return False
+        before, then, known = self._last
+        steady, steps = self._clock.boottime(), look.values.get(STEPS)
+        if steps != known or abs((look.now - before) - timedelta(seconds=steady - then)) > STEP:
+            return False
+        self._remember(look.now, steady, steps, SetBack.read(look.values.get(SET_BACK)))
+        self._ship_reports()
+        return True
+
     def _notice_step(self, now: datetime) -> None:
         """Everything stored in clock time moves with a step of the database's clock, once over all nodes: the node
         whose compare-and-set on the number of steps succeeds does it. A machine that slept was not set: its wall clock
@@ -89,6 +103,9 @@ class Keeper:
                             tx.generations.set_value(SET_BACK, back.written())
                 log.warning("clock_stepped", seconds=round(step.total_seconds(), 3))
                 self._bus.publish("clock.stepped", seconds=step.total_seconds())
+        self._remember(now, steady, steps, back)
+
+    def _remember(self, now: datetime, steady: float, steps: str | None, back: SetBack | None) -> None:
         self._last = (now, steady, steps)
         self.set_back = back if back is not None and now < back.until else None
 

@@ -10,6 +10,7 @@ from datetime import datetime
 import structlog
 
 from scheduler.core.errors import Unavailable
+from scheduler.core.look import Look
 from scheduler.engine.outages import Outages
 from scheduler.engine.turns import Obstacle
 
@@ -18,6 +19,9 @@ log = structlog.get_logger("engine")
 
 class Loop:
     """Runs `tick(now)` when told to. A request that comes during a tick is honoured right after it.
+
+    A turn that nobody asked for (`turn`) first hears `rests`, which is shown a look that all loops share (`look`): if
+    it says that a tick would find nothing to do, that was the turn.
 
     An exception ends the tick, not the loop: it is logged, counted in `errors`, and the next request tries again.
     `now` may need the database; `first` is done before it is asked, also while the database is away.
@@ -32,14 +36,19 @@ class Loop:
         now: Callable[[], datetime],
         first: Callable[[], object] = lambda: None,
         outages: Outages | None = None,
+        look: Callable[[], Look] | None = None,
+        rests: Callable[[Look], bool] = lambda look: False,
     ) -> None:
         self.name = name
         self._tick = tick
         self._now = now
         self._first = first
         self._outages = outages or Outages()
+        self._look = look
+        self._rests = rests
         self._guard = threading.Lock()
         self._requested = threading.Event()
+        self._asked = False
         self._closed = False
         self.turned_at = self.returned_at = time.monotonic()
         self.thread: int | None = None
@@ -57,8 +66,9 @@ class Loop:
 
     def request(self) -> bool:
         """Asks for a tick; False if one was asked for already and has not begun."""
-        if self._requested.is_set():
+        if self._requested.is_set() and self._asked:
             return False
+        self._asked = True
         self._requested.set()
         return True
 
@@ -70,20 +80,27 @@ class Loop:
 
     def run(self) -> None:
         """Ticks until no request is left; returns at once if another thread is doing that."""
+        self._asked = True
+        self.turn()
+
+    def turn(self) -> None:
+        """The same because it is time for it: without a tick where there is nothing to do."""
         self._requested.set()
         while self._requested.is_set() and not self._closed and self._guard.acquire(blocking=False):
             try:
                 self._requested.clear()
-                self._turn()
+                asked, self._asked = self._asked, False
+                self._turn(asked=asked)
             finally:
                 self._guard.release()
 
-    def _turn(self) -> None:
+    def _turn(self, *, asked: bool) -> None:
         begun = time.monotonic()
         self.thread = threading.get_native_id()
         try:
             self._first()
-            self._tick(self._now())
+            if asked or self._look is None or not self._rests(self._look()):
+                self._tick(self._now())
         except Unavailable as error:
             self.errors += 1
             self.failing = False

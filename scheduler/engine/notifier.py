@@ -20,6 +20,7 @@ import structlog
 from scheduler.core.channel import Answer, Channel, Courier
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus
+from scheduler.core.look import Look
 from scheduler.core.news import Place, trial
 from scheduler.core.notification import Fate, Result, Standing, Waiting
 from scheduler.core.notifying import budget, next_message, parcels, results, stands
@@ -39,6 +40,7 @@ TOGETHER = 5_000
 SILENT = timedelta(minutes=1)
 """A channel that does not answer is left alone for so long at most, also by what is announced anew."""
 KEPT = timedelta(days=90)
+PRUNE_EVERY = timedelta(hours=1)
 PRUNED = 500
 NOTHING_SAID = Answer(False, "nothing was said")
 _GONE = "no channel of this name is configured any more"
@@ -83,6 +85,13 @@ class Notifier:
         self._unwritten: list[_Done] = []
         self._cleared = -1
         self._pruned_at: datetime | None = None
+
+    def rests(self, look: Look) -> bool:
+        """Nothing is to be sent yet, to be written down, or to be forgotten."""
+        loaded, following = self._in_force.current, look.next_notification
+        due = following is not None and following <= look.now and bool(loaded.configuration.channels)
+        known = self._cleared == loaded.generation and not self._unwritten
+        return known and not due and self._pruned_at is not None and look.now - self._pruned_at < PRUNE_EVERY
 
     def tick(self, now: datetime) -> int:
         """Begins to send what is due; to how many channels. Raises Unavailable when the database is away; nothing is
@@ -211,7 +220,7 @@ class Notifier:
             self._bus.publish("notification.failed", channel=name, count=1, reason=_GONE)
 
     def _prune(self, now: datetime) -> None:
-        if self._pruned_at is not None and now - self._pruned_at < timedelta(hours=1):
+        if self._pruned_at is not None and now - self._pruned_at < PRUNE_EVERY:
             return
         with self._store.begin() as tx:
             pruned = tx.notifications.prune(now - KEPT, PRUNED)

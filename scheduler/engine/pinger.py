@@ -18,6 +18,7 @@ import structlog
 
 from scheduler.core.errors import SchedulerError
 from scheduler.core.execution import Clock
+from scheduler.core.look import Look
 from scheduler.core.notices import Notice
 from scheduler.core.ping import DAEMON, MOST_BODY, START, Answer, Ping, Send, address, body_of
 from scheduler.core.ports import Store
@@ -126,6 +127,13 @@ class Pinger:
         self._wake()
 
     # ------------------------------------------------------------ the loop
+
+    def rests(self, look: Look) -> bool:
+        """Nothing is to be told, nor to be written down."""
+        if self._in_force.loaded is not self._seen[0]:
+            self._asked = True  # Targets may have gone.
+            return False
+        return not (look.pings or self._starts or self._unwritten) and self._answers.empty()
 
     def tick(self, now: datetime) -> int:
         """Writes down what was answered, sends what is due; how many it began to send. What lies in the outbox is dated

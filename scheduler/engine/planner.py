@@ -12,6 +12,7 @@ import structlog
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration, Job
+from scheduler.core.look import Look
 from scheduler.core.model import JobState, NewRun, Run, Skip, SkipReason
 from scheduler.core.policy import Plan, PlannedRun, plan
 from scheduler.core.ports import Store, Transaction
@@ -64,15 +65,17 @@ class Planner:
         self._turns = turns
         self._doubts: dict[str, datetime] = {}
         """Jobs that were left, and since when."""
+        self._ahead: datetime | None = None
 
     def tick(self, now: datetime) -> int:
         """Plans everything owed at `now`; the number of jobs judged."""
         self._turns.begin(now)
         judged, whole = 0, True
         doubts = _Doubts(self._doubts, now)
-        due = self.next_due()
+        self._ahead = due = self.next_due()
         if due is not None and due <= now:
             judged, whole = self._plan_all(now, doubts)
+            self._ahead = self.next_due()
         self._doubts = doubts.left
         if doubts.fresh:
             self._again()
@@ -94,6 +97,19 @@ class Planner:
             total += judged
             if judged < BATCH:
                 return total, True
+
+    def rests(self, look: Look) -> bool:
+        """Nothing is owed."""
+        if self._doubts or (look.next_due is not None and look.next_due <= look.now):
+            return False
+        self._turns.begin(look.now)
+        self._turns.end()
+        self._ahead = look.next_due
+        return True
+
+    def ahead(self) -> datetime | None:
+        """When there will be something to do next, as far as the last turn knew."""
+        return self._ahead
 
     def next_due(self) -> datetime | None:
         """When there will be something to do next."""

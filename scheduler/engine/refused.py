@@ -56,6 +56,11 @@ class RefusedRequests:
             if kind in self._waiting or len(self._waiting) < KINDS:
                 self._waiting.setdefault(kind, _Waiting()).add(reject)
 
+    @property
+    def empty(self) -> bool:
+        """Nothing waits to be written."""
+        return not self._waiting
+
     def tick(self) -> int:
         """The number that was written. What cannot be written because the database is away is not kept."""
         with self._writing:

@@ -8,6 +8,7 @@ from functools import partial
 
 from scheduler.core.canary import CANARY
 from scheduler.core.execution import Bus
+from scheduler.core.look import Look
 from scheduler.core.ports import Store, Transaction
 from scheduler.engine.in_force import InForce
 
@@ -34,31 +35,45 @@ class Retention:
         self._last: datetime | None = None
         self._noted: dict[str, timedelta] = {}
 
+    def rests(self, look: Look) -> bool:
+        """The last pass is no minute ago, or this node stands aside."""
+        return self._in_force.behind is not None or self._waits(look.now)
+
+    def _waits(self, now: datetime) -> bool:
+        return self._last is not None and timedelta(0) <= now - self._last < EVERY
+
     def tick(self, now: datetime) -> int:
         """One pass a minute, unless this node stands aside; the number of rows removed."""
         if self._in_force.behind is not None:
             return 0  # How long things are kept is not known here.
-        if self._last is not None and timedelta(0) <= now - self._last < EVERY:
+        if self._waits(now):
             return 0
         self._last = now
+        begins = self._after == ""
         with self._store.read() as tx:
-            names = sorted(tx.jobs.states())
-        waiting = [name for name in names if name > self._after][:JOBS]
-        pruned = {name: self._prune(name, now) for name in waiting}
+            waiting = tx.jobs.names(self._after, JOBS)
+            rules = {name: self._rule(name) for name in waiting}
+            old = tx.runs.prunable(rules, now)
+        pruned = {name: self._prune(name, rules[name], now) for name in old}
         # The canary's are of no interest: one a minute, for ever.
         removed = sum(count for name, count in pruned.items() if name != CANARY)
-        removed += self._forget(now)
         self._after = waiting[-1] if len(waiting) == JOBS else ""
-        with self._store.begin() as tx:
-            removed += tx.nodes.prune(now - KEEP_NODES)
-            removed += tx.jobs.prune_flips(now - KEEP_FLIPS, ROWS)
+        if begins:
+            removed += self._forget(now)
+            with self._store.begin() as tx:
+                removed += tx.nodes.prune(now - KEEP_NODES)
+                removed += tx.jobs.prune_flips(now - KEEP_FLIPS, ROWS)
         if removed:
             self._bus.publish("retention.pruned", rows=removed)
         return removed
 
-    def _prune(self, name: str, now: datetime) -> int:
+    def _rule(self, name: str) -> tuple[timedelta | int, timedelta]:
+        """How long its runs and outputs are kept."""
         job = self._in_force.job(name)
-        keep, keep_output = (job.keep, job.keep_output) if job is not None else (KEEP, KEEP_OUTPUT)
+        return (job.keep, job.keep_output) if job is not None else (KEEP, KEEP_OUTPUT)
+
+    def _prune(self, name: str, rule: tuple[timedelta | int, timedelta], now: datetime) -> int:
+        keep, keep_output = rule
         return self._in_batches(lambda tx: tx.runs.prune(name, keep, keep_output, now, ROWS))
 
     def _forget(self, now: datetime) -> int:

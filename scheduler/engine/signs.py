@@ -13,6 +13,7 @@ from scheduler.core.errors import NotFound, Refused, Unavailable
 from scheduler.core.execution import Bus, Clock
 from scheduler.core.ids import short
 from scheduler.core.job import Job
+from scheduler.core.look import Look
 from scheduler.core.model import ELSEWHERE, Cause, FailReason, NewRun, Output, Run, Status
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.requests import Settlement
@@ -70,6 +71,10 @@ class SignDesk(Signs):
         for one in done.settled:
             self._tell(one, now)
         return done.noted
+
+    def rests(self, look: Look) -> bool:
+        """Nothing runs elsewhere."""
+        return not look.elsewhere
 
     def tick(self, _: object) -> int:
         """Ends runs that have told no end within their job's timeout, or whose job runs here now; their number. It

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from scheduler.core.look import COUNTED
 from scheduler.core.ports import Transaction
 from scheduler.core.stamp import from_text, to_text
 from scheduler.core.state import Unwatched
@@ -17,17 +18,18 @@ EVERY = timedelta(seconds=20)
 KEPT_FOR = timedelta(days=31)
 MOST = 100
 
-KEY = "watched"
+KEY = COUNTED
 """Of the installation's value: over all nodes, when somebody watched last, and the gaps before that."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchLog:
-    """`at` None: nobody has ever watched. `text` is how it is stored, None if it is not."""
+    """`at` None: nobody has ever watched. `text` is how it is stored, None if it is not; `writes`: how often it was."""
 
     at: datetime | None = None
     stretches: tuple[Unwatched, ...] = ()
     text: str | None = None
+    writes: int = 0
 
     def by(self, now: datetime) -> tuple[Unwatched, ...]:
         """The gaps as they are known at `now`, one that only now ends among them."""
@@ -39,16 +41,21 @@ class WatchLog:
         """What is to be stored by one who watches at `now`."""
         recent = tuple(one for one in self.by(now) if now - one.end < KEPT_FOR)[-MOST:]
         gaps = [[to_text(one.start), to_text(one.end)] for one in recent]
-        return WatchLog(now, recent, json.dumps({"at": to_text(now), "gaps": gaps}, separators=(",", ":")))
+        found = {"at": to_text(now), "gaps": gaps, "writes": self.writes + 1}
+        return WatchLog(now, recent, json.dumps(found, separators=(",", ":")), self.writes + 1)
 
 
 def watch_log(tx: Transaction) -> WatchLog:
-    text = tx.generations.value(KEY)
+    return read_log(tx.generations.value(KEY))
+
+
+def read_log(text: str | None) -> WatchLog:
+    """`text`: the installation's value."""
     if text is None:
         return WatchLog()
     found = json.loads(text)
     gaps = tuple(Unwatched(from_text(start), from_text(end)) for start, end in found["gaps"])
-    return WatchLog(from_text(found["at"]), gaps, text)
+    return WatchLog(from_text(found["at"]), gaps, text, found.get("writes", 0))
 
 
 def look(tx: Transaction, now: datetime) -> WatchLog:

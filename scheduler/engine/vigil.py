@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration, Job
+from scheduler.core.look import Look
 from scheduler.core.model import JobState
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.state import Flip, State, Unwatched, Why, forgiven_until, unheard
 from scheduler.engine.flips import Flipped, doubt, publish_flips, store_flips
 from scheduler.engine.in_force import InForce
-from scheduler.engine.unwatched import EVERY, WatchLog, look
+from scheduler.engine.unwatched import EVERY, KEY, WatchLog, look, read_log
 
 PATIENCE = timedelta(seconds=0.25)
 """After a deadline: what ended in the last moment before it is being written down."""
@@ -47,6 +48,17 @@ class Vigil:
         for start in range(0, len(passed), BATCH):
             missed += self._judge_all(passed[start : start + BATCH], stretches, now)
         return missed
+
+    def rests(self, look: Look) -> bool:
+        """No deadline has passed, and it is written down that somebody watches."""
+        following = look.next_deadline
+        if following is not None and following <= look.now - PATIENCE:
+            return False
+        text = look.values.get(KEY)
+        if self._log is None or self._log.text != text:
+            self._log = read_log(text)
+        self._next = None if following is None else following + PATIENCE
+        return self._log.at is not None and timedelta(0) <= look.now - self._log.at < EVERY
 
     def next_due(self) -> datetime | None:
         """When the next deadline will have passed, as far as the last turn knew."""

@@ -12,13 +12,14 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 
 from scheduler.core.job import Configuration
+from scheduler.core.look import Look
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.queries import Gauges, Readable
 from scheduler.observe.daemon_families import (
@@ -35,7 +36,7 @@ from scheduler.observe.tally import Tally
 
 EVERY = 5.0
 """Seconds between two looks at the database."""
-WHOLE = 60.0
+WHOLE = 300.0
 """Seconds after which a look takes in every job again, not just those of which something was heard."""
 OVERDUE = 12.0
 """Seconds without a look after which the database counts as away."""
@@ -79,12 +80,25 @@ class Metrics:
         self._scans = ScanLook()
         self._read_at = -math.inf
         self._whole_at = -math.inf
+        self._mark: str | None = None
         self._touched: set[str] | None = None
         self._now = datetime.now(UTC)
         self._database_up = False
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         bus.subscribe(self._hear)
+
+    def rests(self, look: Look) -> bool:
+        """Nothing was written since the last refresh, so what it read is what is there now; or that is no EVERY ago."""
+        monotonic = self._monotonic()
+        if monotonic - self._read_at < EVERY:
+            return True
+        if self._gauges is None or self._touched is None or self._touched or look.mark != self._mark:
+            self._mark = look.mark
+            return False
+        with self._lock:
+            self._now, self._read_at, self._database_up = look.now, monotonic, True
+        return True
 
     def refresh(self, readable: Readable, now: datetime, *, force: bool = False) -> bool:
         """Reads the gauges if the last look is EVERY seconds old; whether it did. What the database raises goes
@@ -163,6 +177,21 @@ class Metrics:
             listener(self._tally, notice.fields)
 
 
+@dataclass(frozen=True, slots=True)
+class Refresher:
+    """What keeps `metrics` up to date, in a loop of its own."""
+
+    metrics: Metrics
+    readable: Readable
+
+    def tick(self, now: datetime) -> int:
+        """1 if it read the gauges."""
+        return int(self.metrics.refresh(self.readable, now))
+
+    def rests(self, look: Look) -> bool:
+        return self.metrics.rests(look)
+
+
 def _alone(gauges: Gauges) -> bool:
     """Whether nobody but this node changes the ledger, so that all changes are heard."""
     return sum(view.node.state in ("live", "stopping") for view in gauges.nodes) <= 1
@@ -170,6 +199,8 @@ def _alone(gauges: Gauges) -> bool:
 
 def _merged(old: Gauges, new: Gauges, asked: Collection[str]) -> Gauges:
     """The new look, which asked for some jobs only, over the old one."""
+    if not asked:
+        return replace(new, jobs=old.jobs, gone=old.gone)
     jobs = {one.state.name: one for one in old.jobs if one.state.name not in asked}
     jobs |= {one.state.name: one for one in new.jobs}
     return replace(new, jobs=tuple(jobs[name] for name in sorted(jobs)), gone=old.gone)

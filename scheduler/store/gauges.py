@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, select
+from sqlalchemy import ColumnElement, Row, Text, and_, func, literal, select, union_all
 
 from scheduler.core.canary import CANARY
 from scheduler.core.queries import FAREWELL, Gauges, JobGauge, NodeView, QueueView
@@ -20,78 +20,98 @@ from scheduler.store.session import Session
 _WAITING = {"time": t.WAITS_TIME, "lock": t.WAITS_LOCK, "pause": t.WAITS_PAUSE}
 
 
-def count_by(session: Session, column: ColumnElement[str], where: ColumnElement[bool]) -> dict[str, int]:
-    query = select(column, func.count()).where(where).group_by(column)
-    return dict(session.rows(query).all())
-
-
 def waiting_by_job(session: Session) -> dict[str, int]:
     """PENDING runs per job."""
-    return count_by(session, t.runs.c.job, t.IS_PENDING)
+    return counts(session, "waiting of")["waiting of"]
 
 
-def queue_views(session: Session) -> list[QueueView]:
-    """By name; the canary's is nobody's business."""
-    running = count_by(session, t.runs.c.queue, t.IS_RUNNING)
-    ready = count_by(session, t.runs.c.queue, t.READY)
-    waiting: dict[str, dict[str, int]] = {}
-    for word, where in _WAITING.items():
-        for queue, number in count_by(session, t.runs.c.queue, where).items():
-            waiting.setdefault(queue, {})[word] = number
-    first = select(func.min(t.runs.c.seq)).where(t.READY).group_by(t.runs.c.queue)
-    oldest_query = select(t.runs.c.queue, t.runs.c.created_at).where(t.runs.c.seq.in_(first))
-    oldest: dict[str, datetime] = dict(session.rows(oldest_query).all())
+_COUNTS: Mapping[str, tuple[ColumnElement[str], ColumnElement[bool]]] = {
+    "running": (t.runs.c.queue, t.IS_RUNNING),
+    "ready": (t.runs.c.queue, t.READY),
+    **{f"waiting for {word}": (t.runs.c.queue, where) for word, where in _WAITING.items()},
+    "running on": (t.runs.c.node, t.IS_RUNNING),
+    "running of": (t.runs.c.job, t.IS_RUNNING),
+    "waiting of": (t.runs.c.job, t.IS_PENDING),
+    "dead letters of": (t.runs.c.job, t.DEAD_LETTER),
+}
+_OF_QUEUES = ("running", "ready", *(f"waiting for {word}" for word in _WAITING))
+
+
+def counts(session: Session, *what: str) -> dict[str, dict[str, int]]:
+    """These of _COUNTS, by name of the queue, node or job: one statement, of which each part has its index."""
+    parts = []
+    for word in what:
+        column, where = _COUNTS[word]
+        parts.append(select(literal(word, Text).label("what"), column, func.count()).where(where).group_by(column))
+    found: dict[str, dict[str, int]] = {word: {} for word in what}
+    for word, name, number in session.connection.execute(union_all(*parts)):
+        found[word][name] = number
+    return found
+
+
+def queue_views(session: Session, counted: Mapping[str, Mapping[str, int]] | None = None) -> list[QueueView]:
+    """By name; the canary's is nobody's business. `counted`: what `counts` says of queues, if that is known."""
+    counted = counted or counts(session, *_OF_QUEUES)
+    first = select(func.min(t.runs.c.seq)).where(t.READY, t.runs.c.queue == t.queues.c.name)
+    oldest = select(t.runs.c.created_at).where(t.runs.c.seq == first.scalar_subquery().correlate(t.queues))
+    query = select(t.queues, oldest.scalar_subquery().correlate(t.queues).label("oldest"))
     return [
         QueueView(
             queue_of(row),
-            running.get(row.name, 0),
-            ready.get(row.name, 0),
-            waiting.get(row.name, {}),
-            oldest.get(row.name),
+            counted["running"].get(row.name, 0),
+            counted["ready"].get(row.name, 0),
+            {word: n for word in _WAITING if (n := counted[f"waiting for {word}"].get(row.name, 0))},
+            row.oldest,
             None if row.rate is None else row.tokens,
         )
-        for row in session.rows(select(t.queues).where(t.queues.c.name != CANARY).order_by(t.queues.c.name))
+        for row in session.rows(query.where(t.queues.c.name != CANARY).order_by(t.queues.c.name))
     ]
 
 
-def node_views(session: Session) -> list[NodeView]:
-    """By start."""
-    running = count_by(session, t.runs.c.node, t.IS_RUNNING)
-    return [NodeView(node, running.get(node.id, 0)) for node in SqlNodes(session).all()]
+def node_views(session: Session, running: Mapping[str, int] | None = None) -> list[NodeView]:
+    """By start. `running`: how many runs each holds, if that is known."""
+    held = counts(session, "running on")["running on"] if running is None else running
+    return [NodeView(node, held.get(node.id, 0)) for node in SqlNodes(session).all()]
 
 
 def gauges(session: Session, now: datetime, names: Collection[str] | None = None) -> Gauges:
     """`names`: only these jobs are looked up one by one."""
+    counted = counts(session, *_COUNTS)
+    jobs = () if names is not None and not names else tuple(_jobs(session, now, names, counted))
+    return Gauges(
+        jobs,
+        tuple(queue_views(session, counted)),
+        tuple(node_views(session, counted["running on"])),
+        SqlGenerations(session).newest_id(),
+        counted["dead letters of"],
+        () if names is not None else _gone(session, now),
+    )
+
+
+def _jobs(
+    session: Session, now: datetime, names: Collection[str] | None, counted: Mapping[str, Mapping[str, int]]
+) -> Iterator[JobGauge]:
     these: ColumnElement[bool] = t.IS_PRESENT
     if names is not None:
         these = and_(these, session.among(t.jobs.c.name, names))
-    running = count_by(session, t.runs.c.job, t.IS_RUNNING)
-    waiting = waiting_by_job(session)
-    dead = count_by(session, t.runs.c.job, t.DEAD_LETTER)
     paused_query = select(t.pauses.c.job, func.min(t.pauses.c.start)).where(in_force(now)).group_by(t.pauses.c.job)
     paused: dict[str, datetime] = dict(session.rows(paused_query).all())
     started: dict[str, datetime] = {row.job: row.started_at for row in session.rows(_last(t.runs.c.started_at, these))}
     ended = {row.job: row for row in session.rows(_last(t.runs.c.finished_at, these))}
-    jobs = []
     for row in session.rows(select(*STATE).where(these).order_by(t.jobs.c.name)):
         state = state_of(row)
         end = ended.get(state.name)
-        jobs.append(
-            JobGauge(
-                state=state,
-                running=running.get(state.name, 0),
-                waiting=waiting.get(state.name, 0),
-                dead_letters=dead.get(state.name, 0),
-                paused_since=paused.get(state.name),
-                last_start_at=started.get(state.name),
-                last_end_at=None if end is None else end.finished_at,
-                last_duration=None if end is None else seconds_of(end),
-                last_exit_code=None if end is None else end.exit_code,
-            )
+        yield JobGauge(
+            state=state,
+            running=counted["running of"].get(state.name, 0),
+            waiting=counted["waiting of"].get(state.name, 0),
+            dead_letters=counted["dead letters of"].get(state.name, 0),
+            paused_since=paused.get(state.name),
+            last_start_at=started.get(state.name),
+            last_end_at=None if end is None else end.finished_at,
+            last_duration=None if end is None else seconds_of(end),
+            last_exit_code=None if end is None else end.exit_code,
         )
-    generation = SqlGenerations(session).newest_id()
-    gone = () if names is not None else _gone(session, now)
-    return Gauges(tuple(jobs), tuple(queue_views(session)), tuple(node_views(session)), generation, dead, gone)
 
 
 def _gone(session: Session, now: datetime) -> tuple[str, ...]:

@@ -41,6 +41,11 @@ class SqlJobs:
             query = query.with_for_update()
         return {row.name: state_of(row) for row in self.session.rows(query)}
 
+    def names(self, after: str, limit: int) -> list[str]:
+        """Names greater than that, in their order, those of removed jobs among them."""
+        query = select(t.jobs.c.name).where(t.jobs.c.name > after).order_by(t.jobs.c.name).limit(limit)
+        return list(self.session.rows(query).scalars())
+
     def due(self, now: datetime, generation: int, limit: int) -> list[Due]:
         """Enabled, present jobs with `next_due_at <= now` not changed after `generation`, most overdue first, rows
         locked (PostgreSQL: rows that somebody holds are passed over)."""

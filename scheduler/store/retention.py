@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, exists, not_, or_, select, update
+from sqlalchemy import Column, Row, Select, and_, delete, exists, func, not_, or_, select, update
 
 from scheduler.core.model import Status
 from scheduler.store import tables as t
@@ -52,15 +52,50 @@ def prune(session: Session, job: str, keep: timedelta | int, keep_output: timede
     return removed
 
 
+def prunable(session: Session, rules: Mapping[str, tuple[timedelta | int, timedelta]], now: datetime) -> list[str]:
+    """Those of these jobs of which `prune` may find something to delete, by name: almost always none, in few
+    statements. `rules`: its `keep` and `keep_output`, by job."""
+    runs, skips, outputs = (_oldest(column) for column in (t.runs.c.finished_at, t.skips.c.last, t.outputs.c.at))
+    query = select(t.jobs.c.name, runs, skips, outputs).where(session.among(t.jobs.c.name, rules))
+    oldest = session.rows(query).all()
+    edges = _edges(session, {row[0]: keep for row in oldest if isinstance(keep := rules[row[0]][0], int)})
+    found = []
+    for name, run, skip, output in oldest:
+        keep, keep_output = rules[name]
+        edge = now - keep if isinstance(keep, timedelta) else edges[name]
+        ends = [end for end in (run, skip) if end is not None and edge is not None and end < edge]
+        if ends or (output is not None and output < now - keep_output):
+            found.append(name)
+    return sorted(found)
+
+
+def _edges(session: Session, keeps: Mapping[str, int]) -> dict[str, datetime | None]:
+    """_edge_of_count of many jobs: a statement for each number."""
+    found: dict[str, datetime | None] = {}
+    for keep in set(keeps.values()):
+        names = [name for name, number in keeps.items() if number == keep]
+        edge = _ends().where(t.runs.c.job == t.jobs.c.name).offset(max(keep, 1) - 1).limit(1).correlate(t.jobs)
+        query = select(t.jobs.c.name, edge.scalar_subquery()).where(session.among(t.jobs.c.name, names))
+        found.update(session.rows(query).all())
+    return found
+
+
+def _oldest(instant: Column[datetime]) -> Any:
+    job = instant.table.c.job
+    return (
+        select(func.min(instant)).where(job == t.jobs.c.name, instant.is_not(None)).correlate(t.jobs).scalar_subquery()
+    )
+
+
+def _ends() -> Select[tuple[datetime]]:
+    """The latest first."""
+    query = select(t.runs.c.finished_at).where(t.runs.c.finished_at.is_not(None))
+    return query.order_by(t.runs.c.finished_at.desc())
+
+
 def _edge_of_count(session: Session, job: str, keep: int) -> datetime | None:
     """When the `keep`-th newest finished run ended; None if there are fewer."""
-    query = (
-        select(t.runs.c.finished_at)
-        .where(t.runs.c.job == job, t.runs.c.finished_at.is_not(None))
-        .order_by(t.runs.c.finished_at.desc())
-        .offset(max(keep, 1) - 1)
-        .limit(1)
-    )
+    query = _ends().where(t.runs.c.job == job).offset(max(keep, 1) - 1).limit(1)
     edge: datetime | None = session.rows(query).scalar()
     return edge
 

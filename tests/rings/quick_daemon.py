@@ -51,11 +51,18 @@ def hang(loop: type[Any], flag: Path) -> None:
         return tick(self, now)
 
     loop.tick = hanging
+    loop.rests = _never
 
 
 def stop(flag: Path) -> None:
     tick = Planner.tick
     Planner.tick = lambda self, now: 0 if flag.exists() else tick(self, now)  # type: ignore[method-assign]
+    Planner.rests = _never  # type: ignore[method-assign]
+
+
+def _never(_self: Any, _look: Any) -> bool:
+    """It ticks at every turn, so that what is planted is met."""
+    return False
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ from scheduler.core.state import Flip
 class Jobs(Protocol):
     def states(self, names: Collection[str] | None = None, *, lock: bool = False) -> dict[str, JobState]: ...
 
+    def names(self, after: str, limit: int) -> list[str]:
+        """Names greater than that, in their order, those of removed jobs among them."""
+        ...
+
     def due(self, now: datetime, generation: int, limit: int) -> list[Due]:
         """Enabled, present jobs with `next_due_at <= now` not changed after `generation`, most overdue first, rows
         locked (PostgreSQL: rows that somebody holds are passed over)."""

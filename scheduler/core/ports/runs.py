@@ -142,6 +142,11 @@ class Runs(Protocol):
         """Moves everything stored in clock time (not_before, refill times) by `step`."""
         ...
 
+    def prunable(self, rules: Mapping[str, tuple[timedelta | int, timedelta]], now: datetime) -> list[str]:
+        """Those of these jobs of which `prune` may find something to delete, by name: almost always none, in few
+        statements. `rules`: its `keep` and `keep_output`, by job."""
+        ...
+
     def prune(self, job: str, keep: timedelta | int, keep_output: timedelta, now: datetime, limit: int) -> int:
         """Deletes old finished runs, skips and outputs of one job into day summaries, moves `pruned_before`; the number
         of rows, `limit` at most. Never unfinished runs, dead letters, the last success and failure."""

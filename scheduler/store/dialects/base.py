@@ -34,6 +34,11 @@ class Database(Protocol):
 
     def now(self) -> datetime: ...
 
+    def mark(self) -> str | None:
+        """The same as before if and only if nobody has committed anything since. None: it is to be asked for within a
+        transaction (store/look.py)."""
+        ...
+
     def fault(self, error: BaseException) -> Unavailable | None:
         """What the driver's error means, in words; None if it is nobody's fault but the code's."""
         ...

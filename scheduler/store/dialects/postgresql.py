@@ -30,9 +30,7 @@ _LIMITS = {
     # looks only when it tries again to send, so it takes up to a second longer.
     "tcp_user_timeout": PATIENCE / 2,
 }
-_WAITS = "SELECT " + ", ".join(
-    f"set_config('{name}', '{limit // timedelta(milliseconds=1)}', true)" for name, limit in _LIMITS.items()
-)
+_WAITS = "; ".join(f"SET LOCAL {name} = {limit // timedelta(milliseconds=1)}" for name, limit in _LIMITS.items())
 
 
 class PostgresDatabase:
@@ -93,6 +91,9 @@ class PostgresDatabase:
             connection = plain.execution_options(isolation_level="AUTOCOMMIT")
             instant: datetime = connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
         return instant.astimezone(UTC)
+
+    def mark(self) -> None:
+        return None
 
     def fault(self, error: BaseException) -> Unavailable | None:
         if isinstance(error, PoolTimeout):

@@ -71,6 +71,8 @@ class SqliteDatabase:
         self._patience = patience.total_seconds()
         self._turnstile = Turnstile()
         self._identity = self._create()
+        self._marking = threading.Lock()
+        self._marker: sqlite3.Connection | None = None
         self.engine: Engine = create_engine(
             "sqlite+pysqlite://",
             creator=self._connect,
@@ -151,6 +153,13 @@ class SqliteDatabase:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def mark(self) -> str:
+        """By a connection that never writes: the number is about what others have committed."""
+        self._check_file()
+        with self._marking:
+            self._marker = self._marker or self._connect()
+            return str(self._marker.execute("PRAGMA data_version").fetchone()[0])
+
     def fault(self, error: BaseException) -> Unavailable | None:
         if isinstance(error, PoolTimeout):
             return DatabaseAway(f"database {self._path} is busy: too many transactions of this daemon at once")
@@ -190,6 +199,10 @@ class SqliteDatabase:
         return size, rows
 
     def close(self) -> None:
+        with self._marking:
+            if self._marker is not None:
+                self._marker.close()
+                self._marker = None
         close_all(self.engine)
 
 
