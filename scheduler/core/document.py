@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from codecs import BOM_UTF8
 from urllib.parse import parse_qsl
 
 from .errors import InvalidInput
@@ -51,7 +52,8 @@ def _form(body: bytes) -> Json:
 
 def _json(body: bytes) -> Json:
     try:
-        return _DECODER.decode(body.decode("utf-8-sig"))
+        text = body.decode("utf-8-sig") if body.startswith(BOM_UTF8) else body.decode()
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         raise InvalidInput("the body is not JSON", hint="send UTF-8 JSON, or a form with its content type") from None
 

@@ -70,7 +70,7 @@ class Headers:
     def all(self, name: str) -> tuple[str, ...]:
         """The values of every field of this name, in any case."""
         wanted = name.lower()
-        return tuple(value for one, value in self.fields if one == wanted)
+        return tuple([value for one, value in self.fields if one == wanted])
 
     def get(self, name: str) -> str | None:
         """The value of the first field of this name."""

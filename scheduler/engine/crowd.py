@@ -8,6 +8,7 @@ own is taken apart, and its members are done one by one.
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -29,7 +30,8 @@ Served = list[tuple[Any, list[A | SchedulerError]]]
 MOST = 1_000
 """Things (by their weight) in one transaction; who asks for more at once has one alone."""
 LULL, LINGER = 0.001, 0.015
-"""Seconds: in a crowd, a group is closed when nobody has come for so long, or after so long at the latest."""
+"""Seconds: in a crowd, a group is closed when as many wait as of late, when nobody has come for so long, or after so
+long at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class Crowd(Generic[T, A]):
         self._about = about
         self._weigh = weigh
         self._asked: queue.SimpleQueue[_Asked[T, A] | None] = queue.SimpleQueue()
+        self._wanted = sys.maxsize
+        """How many must wait for the thread to be told ..."""
+        self._enough = threading.Event()
+        """... that they do."""
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -80,6 +86,8 @@ class Crowd(Generic[T, A]):
             self._serve_group([asked])
         else:
             self._asked.put(asked)
+            if self._asked.qsize() >= self._wanted:
+                self._enough.set()
 
     def ask(self, items: Sequence[T]) -> list[A | SchedulerError]:
         """The answers, waited for."""
@@ -90,42 +98,48 @@ class Crowd(Generic[T, A]):
     # ------------------------------------------------------------ the thread
 
     def _serve(self) -> None:
-        crowd = False
+        usual = 0
         while True:
-            group, stopped = self._gather(crowd)
+            group, stopped = self._gather(usual)
             if group:
                 self._serve_group(group)
             if stopped:
                 return
-            crowd = len(group) > 1
+            usual = max(len(group), usual * 7 // 8)
 
-    def _gather(self, crowd: bool) -> tuple[list[_Asked[T, A]], bool]:
-        """What is asked for, at least one; and whether nothing further will be served.
+    def _gather(self, usual: int) -> tuple[list[_Asked[T, A]], bool]:
+        """What is asked for, at least one; and whether nothing further will be served. `usual`: how many came together
+        of late.
 
         Somebody who comes alone is served at once. In a crowd it is worth waiting for those who are about to ask: a
         commit for sixty costs hardly more than one for six, and while it is made they are kept from asking."""
-        first = self._asked.get()
-        if first is None:
-            return [], True
-        group, count = [first], self._weight(first)
-        end = time.monotonic() + LINGER
-        waited = False
-        while True:
-            before = len(group)
-            while count < MOST:
-                try:
-                    asked = self._asked.get_nowait()
-                except queue.Empty:
-                    break
-                if asked is None:
-                    return group, True
-                group.append(asked)
-                count += self._weight(asked)
-            lull = waited and len(group) == before
-            if not crowd or lull or count >= MOST or time.monotonic() >= end:
+        asked = self._asked.get()
+        if usual > 1:
+            self._wait_for(usual - 1)
+        group: list[_Asked[T, A]] = []
+        count = 0
+        while asked is not None:
+            group.append(asked)
+            count += self._weight(asked)
+            if count >= MOST:
                 return group, False
-            time.sleep(LULL)  # Not for each who comes: to be woken costs as much as to serve.
-            waited = True
+            try:
+                asked = self._asked.get_nowait()
+            except queue.Empty:
+                return group, False
+        return group, True
+
+    def _wait_for(self, more: int) -> None:
+        """Until so many wait, or nobody has come for LULL, or for LINGER."""
+        end = time.monotonic() + LINGER
+        before = -1
+        self._enough.clear()
+        self._wanted = more
+        # Not woken for each who comes: that costs as much as to serve.
+        while before < (here := self._asked.qsize()) < more and time.monotonic() < end:
+            before = here
+            self._enough.wait(LULL)
+        self._wanted = sys.maxsize
 
     def _weight(self, asked: _Asked[T, A]) -> int:
         return sum(map(self._weigh, asked.items))

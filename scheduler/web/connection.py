@@ -12,9 +12,11 @@ import json
 import pwd
 import socket
 import struct
+from collections.abc import Callable, MutableMapping
 from functools import partial
 from typing import Any, cast
 
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -35,6 +37,9 @@ KEEP_ALIVE_SECONDS = 30
 HEAD_BYTES = 64 * 1024
 AT_ONCE = "schedulerd.answer_at_once"
 """In a request's scope: a function that takes status, header lines and body, and answers with them."""
+AtHand = Callable[[MutableMapping[str, Any], bytes], bool]
+"""What an app may have under the name `at_hand`: takes scope and body of a request that came whole with its first
+bytes, and answers it by `scope[AT_ONCE]`, now or later, or says False: it is served as all others. Must not raise."""
 
 _CREDENTIALS = struct.Struct("3i")
 _PHRASES = {
@@ -68,6 +73,12 @@ class Connection(HttpToolsProtocol):
         """Bytes since the chunk in which the head before this one ended: no head is longer."""
         self._chunk = 0
         self._too_large = False
+        self._at_hand: AtHand | None = getattr(self.app, "at_hand", None)
+        self._feeding = False
+        self._first: tuple[RequestResponseCycle, ASGI3Application] | None = None
+        """The request whose head ended in the bytes that are being read."""
+        self._opening: tuple[Any, dict[int, bytes]] = (None, {})
+        """The header lines of every answer, and what those of a status begin with."""
         self._since = self.loop.time()
         self._closing: float | None = None
         self._unsent = 0
@@ -137,7 +148,13 @@ class Connection(HttpToolsProtocol):
         head = not self._body
         self._chunk = len(data)
         self._fed += self._chunk
-        super().data_received(data)
+        self._feeding = True
+        try:
+            super().data_received(data)
+        finally:
+            self._feeding = False
+        if self._first is not None:
+            self._serve_first()
         if head and self._begun and not self._body:
             self._head_size += len(data)
             if self._head_size > HEAD_BYTES:
@@ -162,6 +179,22 @@ class Connection(HttpToolsProtocol):
         self._body = True
         self._since = self.loop.time()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        if self._feeding and self._at_hand is not None:
+            self._first = cycle, app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _serve_first(self) -> None:
+        """A task, and all that it needs to wait for a body, takes as long as the rest of a small request."""
+        assert self._first is not None
+        (cycle, app), self._first = self._first, None
+        if cycle.disconnected:
+            return  # What came after its head could not be read.
+        at_hand, scope = self._at_hand, cast(dict[str, Any], cycle.scope)
+        if cycle.more_body or at_hand is None or not at_hand(scope, bytes(cycle.body)):
+            super()._start_asgi_task(cycle, app)
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._body = self._begun = False
@@ -179,10 +212,7 @@ class Connection(HttpToolsProtocol):
             return
         cycle.response_started = True
         cycle.waiting_for_100_continue = False
-        lines = [STATUS_LINE[status]]
-        for name, value in self.server_state.default_headers:
-            lines += (name, b": ", value, b"\r\n")
-        lines.append(head)
+        lines = [self._opening_of(status), head]
         if not cycle.keep_alive:
             lines.append(b"connection: close\r\n")
         lines.append(b"\r\n")
@@ -194,6 +224,16 @@ class Connection(HttpToolsProtocol):
         if not cycle.keep_alive:
             self.transport.close()
         cycle.on_response()
+
+    def _opening_of(self, status: int) -> bytes:
+        common = self.server_state.default_headers
+        if self._opening[0] is not common:  # Another list every second: it has the date.
+            self._opening = common, {}
+        known = self._opening[1]
+        if status not in known:
+            lines = [b"%s: %s\r\n" % one for one in common]
+            known[status] = b"".join([STATUS_LINE[status], *lines])
+        return known[status]
 
     # ------------------------------------------------------------ refusing
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scheduler.web.answers import RETRY_AFTER, Answer, Problem
+from scheduler.web.connection import AtHand
 from scheduler.web.ping_words import PREFIX as PINGS
 from scheduler.web.webhook_answers import refusal
 from scheduler.web.webhooks import PREFIX as WEBHOOKS
@@ -28,6 +29,10 @@ class Front:
             await refusal(503).send(scope, send)
         elif scope["type"] == "http":
             await self._early(scope["path"])(scope, receive, send)
+
+    def at_hand(self, scope: Scope, body: bytes) -> bool:
+        at_hand: AtHand | None = getattr(self.app, "at_hand", None)
+        return at_hand is not None and at_hand(scope, body)
 
     def _early(self, path: str) -> Answer:
         why = self._reason()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from scheduler.web.connection import AtHand
 from scheduler.web.ping_words import PREFIX as PINGS
 from scheduler.web.webhook_answers import ready, refusal
 from scheduler.web.webhooks import PREFIX as WEBHOOKS
@@ -21,6 +22,9 @@ class Branch:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await (app_at(self._beside, scope["path"]) or self._rest)(scope, receive, send)
+
+    def at_hand(self, scope: Scope, body: bytes) -> bool:
+        return taken_at_hand(self._beside, scope, body)
 
 
 class Outside:
@@ -43,7 +47,19 @@ class Outside:
         else:
             await refusal(404).send(scope, send)
 
+    def at_hand(self, scope: Scope, body: bytes) -> bool:
+        return taken_at_hand(self.apps, scope, body)
+
+
+def taken_at_hand(apps: Mapping[str, ASGIApp], scope: Scope, body: bytes) -> bool:
+    """Whether one of these apps answers this whole request (connection.AtHand)."""
+    at_hand: AtHand | None = getattr(app_at(apps, scope["path"]), "at_hand", None)
+    return at_hand is not None and at_hand(scope, body)
+
 
 def app_at(apps: Mapping[str, ASGIApp], path: str) -> ASGIApp | None:
     """The app at the first of these beginnings of paths."""
-    return next((app for prefix, app in apps.items() if path.startswith(prefix)), None)
+    for prefix, app in apps.items():
+        if path.startswith(prefix):
+            return app
+    return None

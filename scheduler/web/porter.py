@@ -22,10 +22,14 @@ class Porter(Generic[Asked, Answered]):
 
     async def ask(self, asked: Sequence[Asked]) -> list[Answered]:
         """One answer for each, when they are on disk."""
+        found: asyncio.Future[list[Answered]] = asyncio.get_running_loop().create_future()
+        self.hand(asked, lambda answers: None if found.done() else found.set_result(answers))
+        return await found
+
+    def hand(self, asked: Sequence[Asked], then: Callable[[list[Answered]], None]) -> None:
+        """`then`, which must not raise, is called in the event loop with the answers when they are on disk."""
         self._loop = asyncio.get_running_loop()
-        ticket: asyncio.Future[list[Answered]] = self._loop.create_future()
-        self._submit(asked, ticket, self._deliver)
-        return await ticket
+        self._submit(asked, then, self._deliver)
 
     def _deliver(self, served: _Served[Answered]) -> None:
         assert self._loop is not None
@@ -33,7 +37,6 @@ class Porter(Generic[Asked, Answered]):
             self._loop.call_soon_threadsafe(_hand_out, served)
 
 
-def _hand_out(served: list[tuple[Any, list[Any]]]) -> None:
-    for ticket, answers in served:
-        if not ticket.done():
-            ticket.set_result(answers)
+def _hand_out(served: list[tuple[Callable[[list[Any]], None], list[Any]]]) -> None:
+    for then, answers in served:
+        then(answers)

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 from anyio import to_thread
@@ -20,7 +21,9 @@ from scheduler.core.event import NewEvent, Stored
 from scheduler.core.inbox import Inbox
 from scheduler.core.preset import Answer
 from scheduler.core.signature import Headers, Incoming, Refusal, Rejected
+from scheduler.core.source import Source
 from scheduler.web.backend import Received, Served
+from scheduler.web.connection import AT_ONCE
 from scheduler.web.porter import Porter
 from scheduler.web.reception import OURS, Reception, Receptions
 from scheduler.web.seldom import Seldom
@@ -71,19 +74,103 @@ class Webhooks:
         self._seldom = Seldom(self._log)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request that is still to come, or for which others must not wait."""
         begun = time.perf_counter()
-        method = scope["method"]
         try:
-            answer = await self._answer(scope, method, receive)
+            answer = await self._answer(scope, receive)
         except Exception:
-            self._log.exception("request_failed", method=method, route=ROUTE)
-            answer = refusal(503)
+            answer = self._failed(scope)
         if answer is None:
             return  # Nobody is there any more.
-        self._served(ROUTE, method if answer.status != 405 else "other", answer.status, time.perf_counter() - begun)
+        self._count(scope, begun, answer)
         await answer.send(scope, send)
 
-    async def _answer(self, scope: Scope, method: str, receive: Receive) -> Ready | None:
+    def at_hand(self, scope: Scope, body: bytes) -> bool:
+        """A small request that is here already (connection.AtHand): the same without a task of its own."""
+        if len(body) > LARGE:
+            return False
+        begun = time.perf_counter()
+        try:
+            answer = self._answer_at_hand(scope, body, begun)
+        except Exception:
+            answer = self._failed(scope)
+        if answer is not None:
+            self._tell(scope, begun, answer)
+        return True
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Ready | None:
+        reception = self._reception(scope)
+        if isinstance(reception, Ready):
+            return reception
+        headers = Headers.raw(scope["headers"])
+        refused = self._bar(reception, headers)
+        if refused is not None:
+            return refused
+        source = reception.source
+        body = await self._read(receive, source.max_body)
+        if body is None or isinstance(body, Ready):
+            return None if body is None else self._say(source.name, "too_large", body)
+        self._held += len(body)
+        try:
+            incoming, now = _incoming(scope, headers, body, source), self._now()
+            if len(body) > LARGE:
+                found = await to_thread.run_sync(reception.judge, incoming, now)
+            else:
+                found = reception.judge(incoming, now)
+            event = self._sift(reception, incoming, found, now)
+            if isinstance(event, Ready):
+                return event
+            (outcome,) = await self._porter.ask([event])
+            return self._outcome(source, outcome)
+        finally:
+            self._held -= len(body)
+
+    def _answer_at_hand(self, scope: Scope, body: bytes, begun: float) -> Ready | None:
+        """None: it follows when the event is on disk."""
+        reception = self._reception(scope)
+        if isinstance(reception, Ready):
+            return reception
+        headers = Headers.raw(scope["headers"])
+        refused = self._bar(reception, headers)
+        if refused is not None:
+            return refused
+        source = reception.source
+        if len(body) > source.max_body:
+            return self._say(source.name, "too_large", refusal(413))
+        incoming, now = _incoming(scope, headers, body, source), self._now()
+        event = self._sift(reception, incoming, reception.judge(incoming, now), now)
+        if isinstance(event, Ready):
+            return event
+        self._porter.hand([event], partial(self._settle, scope, begun, source, len(body)))
+        self._held += len(body)
+        return None
+
+    def _settle(
+        self, scope: Scope, begun: float, source: Source, held: int, outcomes: list[Stored | SchedulerError]
+    ) -> None:
+        self._held -= held
+        try:
+            answer = self._outcome(source, outcomes[0])
+        except Exception:
+            answer = self._failed(scope)
+        self._tell(scope, begun, answer)
+
+    def _tell(self, scope: Scope, begun: float, answer: Ready) -> None:
+        self._count(scope, begun, answer)
+        scope[AT_ONCE](answer.status, answer.head, answer.body)
+
+    def _count(self, scope: Scope, begun: float, answer: Ready) -> None:
+        method = scope["method"] if answer.status != 405 else "other"
+        self._served(ROUTE, method, answer.status, time.perf_counter() - begun)
+
+    def _failed(self, scope: Scope) -> Ready:
+        self._log.exception("request_failed", method=scope["method"], route=ROUTE)
+        return refusal(503)
+
+    # ------------------------------------------------------------ the steps
+
+    def _reception(self, scope: Scope) -> Reception | Ready:
+        """Of the source that the request is for, if it brings something."""
         name = scope["path"][len(PREFIX) :]
         try:
             reception = self._receptions.find(name)
@@ -92,36 +179,26 @@ class Webhooks:
             return self._say(name, "unavailable", refusal(503))
         if reception is None:
             return self._say("other", "unknown_source", refusal(404))
-        if method == "POST":
-            return await self._post(reception, scope, receive)
-        if method in _PROBES:
-            return ready(200, b'{"status":"ok"}')  # A probe.
-        return refusal(405)
+        if scope["method"] == "POST":
+            return reception
+        return ready(200, b'{"status":"ok"}') if scope["method"] in _PROBES else refusal(405)
 
-    async def _post(self, reception: Reception, scope: Scope, receive: Receive) -> Ready | None:
+    def _bar(self, reception: Reception, headers: Headers) -> Ready | None:
+        """Why the body is not read."""
         source, bucket = reception.source, reception.bucket
         wait = 0.0 if bucket is None else bucket.wait()
         if wait:
             return self._say(source.name, "too_many", refusal(429, math.ceil(wait)))
-        headers = Headers.raw(scope["headers"])
         if not reception.scheme.needs_secret and headers.get("origin") is not None:
             # No sender but a browser says that: a page that its user's network lets in.
             return self._say(source.name, "unsigned_page", refusal(401))
-        body = await self._read(headers, receive, source.max_body)
-        if body is None or isinstance(body, Ready):
-            return None if body is None else self._say(source.name, "too_large", body)
-        self._held += len(body)
-        try:
-            query = scope["query_string"].decode("latin-1")
-            return await self._take(reception, Incoming(headers, body, source.url, query))
-        finally:
-            self._held -= len(body)
-
-    async def _read(self, headers: Headers, receive: Receive, limit: int) -> bytes | Ready | None:
-        """The body; an answer if it is too large; None if its sender is gone."""
         announced = headers.get("content-length") or ""
-        if announced.isdigit() and int(announced[:18]) > limit:
-            return refusal(413)
+        if announced.isdigit() and int(announced[:18]) > source.max_body:
+            return self._say(source.name, "too_large", refusal(413))
+        return None
+
+    async def _read(self, receive: Receive, limit: int) -> bytes | Ready | None:
+        """The body; an answer if it is too large; None if its sender is gone."""
         message = await receive()
         if not message.get("more_body", False):
             if message["type"] == "http.disconnect":
@@ -152,27 +229,25 @@ class Webhooks:
         finally:
             self._held -= size
 
-    async def _take(self, reception: Reception, incoming: Incoming) -> Ready:
-        source = reception.source
-        now = self._now()
-        if len(incoming.body) > LARGE:
-            found = await to_thread.run_sync(reception.judge, incoming, now)
-        else:
-            found = reception.judge(incoming, now)
+    def _sift(
+        self, reception: Reception, incoming: Incoming, found: NewEvent | Answer | Rejected, now: datetime
+    ) -> NewEvent | Ready:
+        """The event to store, or the answer to what is none."""
+        name = reception.source.name
         if isinstance(found, Rejected):
             return self._refuse(reception, incoming, found, now)
         if isinstance(found, Answer):
-            return self._say(source.name, "handshake", spoken(found))
+            return self._say(name, "handshake", spoken(found))
         # Only what is signed counts: nobody else can use up what its sender may send.
         wait = 0.0 if reception.bucket is None else reception.bucket.take()
-        if wait:
-            return self._say(source.name, "too_many", refusal(429, math.ceil(wait)))
-        (answer,) = await self._porter.ask([found])
-        if isinstance(answer, Stored):
-            return self._say(source.name, "stored" if answer.new else "duplicate", stored(source.answer, answer))
-        if isinstance(answer, NotFound):
+        return self._say(name, "too_many", refusal(429, math.ceil(wait))) if wait else found
+
+    def _outcome(self, source: Source, outcome: Stored | SchedulerError) -> Ready:
+        if isinstance(outcome, Stored):
+            return self._say(source.name, "stored" if outcome.new else "duplicate", stored(source.answer, outcome))
+        if isinstance(outcome, NotFound):
             return self._say("other", "unknown_source", refusal(404))
-        self._seldom.warn("webhook_not_stored", source.name, source=source.name, error=str(answer))
+        self._seldom.warn("webhook_not_stored", source.name, source=source.name, error=str(outcome))
         return self._say(source.name, "unavailable", refusal(503))
 
     def _refuse(self, reception: Reception, incoming: Incoming, found: Rejected, now: datetime) -> Ready:
@@ -190,6 +265,10 @@ class Webhooks:
     def _say(self, source: str, what: str, answer: Ready) -> Ready:
         self._received(source, what)
         return answer
+
+
+def _incoming(scope: Scope, headers: Headers, body: bytes, source: Source) -> Incoming:
+    return Incoming(headers, body, source.url, scope["query_string"].decode("latin-1"))
 
 
 def _is_foreign(incoming: Incoming) -> bool:

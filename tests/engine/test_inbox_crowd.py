@@ -13,6 +13,7 @@ import pytest
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.event import NewEvent, Stored
+from scheduler.engine import crowd
 from scheduler.engine.inbox import EventInbox
 from scheduler.store.store import SqlStore
 from tests.engine.doubles import START
@@ -111,6 +112,19 @@ def running(rig: Rig) -> Iterator[EventInbox]:
 
 def test_events_that_come_together_share_a_commit(rig: Rig, running: EventInbox) -> None:
     assert _served(rig, running, [event(f"e{number}") for number in range(30)]) == [1, 29]
+
+
+def test_a_crowd_is_complete_when_as_many_have_come_as_before(
+    rig: Rig, running: EventInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is waited for any longer."""
+    assert _served(rig, running, [event(f"e{number}") for number in range(10)]) == [1, 9]
+    monkeypatch.setattr(crowd, "LULL", 60)
+    monkeypatch.setattr(crowd, "LINGER", 60)
+    answered: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number in range(9):
+        running.submit([event(f"f{number}")], None, lambda group: answered.put(len(group)))
+    assert sum(answered.get(timeout=20) for _ in range(9)) == 9
 
 
 def test_large_bodies_are_no_crowd(rig: Rig, running: EventInbox) -> None:

@@ -422,3 +422,46 @@ def test_a_signed_request_out_of_time_is_remembered_until_one_is_taken() -> None
     hooks.now -= timedelta(minutes=6)
     assert one(hooks, sent).status == 202
     assert reception.trouble() == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        request(body_of()),
+        request(body_of(), signed=False),
+        request(b"no JSON"),
+        request(body_of(), path="/webhooks/nobody"),
+        request(body_of(), {"Content-Length": "9999999"}),
+        request(body_of(), method="PUT"),
+        request(body_of(), method="HEAD"),
+        request(body_of(), chunked=7),
+    ],
+)
+def test_a_request_that_comes_whole_is_answered_as_any_other(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It needs no task of its own (connection.AtHand)."""
+    whole, other = Hooks(), Hooks()
+    at_once = one(whole, sent)
+    monkeypatch.setattr(webhooks.Webhooks, "at_hand", lambda *_: False)
+    later = one(other, sent)
+    assert (at_once.status, at_once.body) == (later.status, later.body)
+    assert at_once.headers.keys() == later.headers.keys()
+    assert (whole.said, whole.served) == (other.said, other.served)
+    assert whole.inbox.events.keys() == other.inbox.events.keys()
+
+
+def test_no_task_is_begun_for_a_request_that_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise AssertionError
+
+    hooks = Hooks()
+    monkeypatch.setattr(webhooks.Webhooks, "__call__", fail)
+    answer = one(hooks, request(body_of()))
+    assert answer.json == {"event": "e1", "duplicate": False}
+
+
+def test_what_fails_while_answers_are_made_is_an_answer_to_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks = Hooks()
+    monkeypatch.setattr(webhooks, "stored", None)
+    with capture_logs() as entries, asked(hooks, request(body_of("e1")), request(body_of("e2"))) as answers:
+        assert [answer.status for answer in answers] == [503, 503]
+    assert [entry["event"] for entry in entries] == ["request_failed"] * 2

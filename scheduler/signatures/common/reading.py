@@ -15,7 +15,6 @@ MOST = 32
 """Codes in one request; a rotation sends two or three."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = re.compile(r"[0-9]{1,15}", re.ASCII)
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2})+", re.ASCII)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 
@@ -72,7 +71,11 @@ def written(now: datetime, unit: str = "s") -> str:
 def decoded(text: str, encoding: str) -> bytes | None:
     """The bytes of a code in `hex` or `base64`, None if it is not one. Base64 must be in its one canonical form."""
     if encoding == "hex":
-        return bytes.fromhex(text) if _HEX.fullmatch(text) else None
+        try:
+            code = bytes.fromhex(text)
+        except ValueError:
+            return None
+        return code if code and 2 * len(code) == len(text) else None  # Else there were blanks in it.
     if not _BASE64.fullmatch(text):
         return None
     try:
@@ -90,8 +93,8 @@ def codes(items: list[str], encoding: str, size: int, place: str) -> tuple[bytes
     """The codes of the right form and length among the items. At least one must be, and there must not be too many."""
     if len(items) > MOST:
         raise Unreadable(Refusal.SIGNATURE_MALFORMED, f"{place} holds more than {MOST} signatures")
-    found = tuple(code for one in items if (code := decoded(one, encoding)) is not None and len(code) == size)
+    found = [code for one in items if (code := decoded(one, encoding)) is not None and len(code) == size]
     if not found:
         why = f"{place} holds no signature of {size} bytes in {encoding}"
         raise Unreadable(Refusal.SIGNATURE_MALFORMED, why)
-    return found
+    return tuple(found)
