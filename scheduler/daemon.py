@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 
 from scheduler.core.errors import InvalidInput, SchedulerError, StartError
-from scheduler.memory import keep_together
+from scheduler.memory import collect_seldom, keep_together
 from scheduler.settings import AFTER_RESTORE, SETTINGS, load_settings
 from scheduler.streams import let_go, open_missing_streams, tell
 
@@ -56,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     open_missing_streams(lose_output=True)
     flags = vars(parser().parse_args(arguments))
     keep_together()
+    collect_seldom()
     sys.setswitchinterval(TURN)
     faulthandler.enable()  # A watchdog's SIGABRT then tells where each thread was.
     try:

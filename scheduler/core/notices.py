@@ -37,19 +37,25 @@ class Bus:
     by its name."""
 
     def __init__(self, on_error: Callable[[Notice, Exception], None] | None = None, unheard: str | None = None) -> None:
-        self._listeners: tuple[Listener, ...] = ()
+        self._listeners: tuple[tuple[Listener, tuple[str, ...]], ...] = ()
+        self._told: dict[str, tuple[Listener, ...]] = {}
+        """Who hears of a name: a thousand webhooks a second concern only three of ten listeners."""
         self._lock = threading.Lock()
         self._on_error = on_error
         self._unheard = unheard
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Adds a listener; the returned function removes it."""
+    def subscribe(self, listener: Listener, *names: str) -> Callable[[], None]:
+        """Adds a listener, of all notices or of those whose name begins as one of `names`; the returned function
+        removes it."""
+        entry = (listener, names or ("",))
         with self._lock:
-            self._listeners = (*self._listeners, listener)
+            self._listeners = (*self._listeners, entry)
+            self._told = {}
 
         def cancel() -> None:
             with self._lock:
-                self._listeners = tuple(one for one in self._listeners if one is not listener)
+                self._listeners = tuple(one for one in self._listeners if one is not entry)
+                self._told = {}
 
         return cancel
 
@@ -57,9 +63,18 @@ class Bus:
         if self._unheard is not None and fields.get("job") == self._unheard and name.startswith("run."):
             return
         notice = Notice(name, fields)
-        for listener in self._listeners:
+        listeners = self._told.get(name)
+        if listeners is None:
+            listeners = self._find(name)
+        for listener in listeners:
             try:
                 listener(notice)
             except Exception as error:
                 if self._on_error is not None:
                     self._on_error(notice, error)
+
+    def _find(self, name: str) -> tuple[Listener, ...]:
+        with self._lock:
+            found = tuple(listener for listener, names in self._listeners if name.startswith(names))
+            self._told[name] = found
+        return found

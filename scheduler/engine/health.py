@@ -64,7 +64,7 @@ class Health:
         self._rejected: datetime | None = None
         self._apart: datetime | None = None
         """Since when the clocks have been seen to differ."""
-        bus.subscribe(self._hear)
+        bus.subscribe(self._hear, "node.started", "supervisor.gone", "config.rejected")
 
     def remarks(self) -> list[Remark]:
         """Worst first; none when all is well."""

@@ -149,15 +149,16 @@ class _Steady:
         return self._stream.isatty()
 
 
-def log_notices(bus: Bus) -> Callable[[], None]:
-    """Writes the notices on the bus as events of their names: `run.settled` is `run_settled`, ATTEMPT_ENDED while the
-    run itself goes on, or RUN_LOST.
+def log_notices(bus: Bus, least: int = logging.INFO) -> Callable[[], None]:
+    """Writes the notices on the bus as events of their names, those that weigh at least so much: `run.settled` is
+    `run_settled`, ATTEMPT_ENDED while the run itself goes on, or RUN_LOST.
 
     The returned function ends that."""
     log = structlog.get_logger("notices").bind()
 
     def hear(notice: Notice) -> None:
-        if notice.name in _SAID_ALREADY:
+        level = _level(notice)
+        if notice.name in _SAID_ALREADY or level < least:
             return
         event, fields = notice.name.replace(".", "_"), _renamed(notice)
         if "lost_with" in fields:
@@ -165,7 +166,7 @@ def log_notices(bus: Bus) -> Callable[[], None]:
         elif fields.get("status") == "PENDING" and event == "run_settled":
             event = ATTEMPT_ENDED
             del fields["status"]
-        log.log(_level(notice), event, **fields)
+        log.log(level, event, **fields)
 
     return bus.subscribe(hear)
 

@@ -59,7 +59,7 @@ def export_spans(bus: Bus, environ: Mapping[str, str], version: str) -> Callable
         )
         return lambda: None
     tracer = OtlpTracer(environ, version)
-    end = bus.subscribe(Spans(tracer).hear)
+    end = bus.subscribe(Spans(tracer).hear, "run.started", "run.settled")
 
     def stop() -> None:
         end()

@@ -19,7 +19,7 @@ class RunWatch:
     def __init__(self, bus: Bus, elsewhere: Callable[[Callable[[], None]], object]) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        bus.subscribe(self._hear)
+        bus.subscribe(self._hear, "run.")
         elsewhere(self._hear_others)
 
     @contextlib.contextmanager

@@ -186,3 +186,17 @@ def test_lines_are_counted_by_level() -> None:
     log.debug("not logged")
     logging.getLogger("library").error("four")
     assert counts.now() == {"info": 1, "warning": 1, "error": 2, "critical": 0}
+
+
+def test_who_listens_to_some_names_hears_of_no_others() -> None:
+    bus, heard, all_heard = Bus(), list[str](), list[str]()
+    bus.publish("run.started")
+    end = bus.subscribe(lambda notice: heard.append(notice.name), "run.", "job.paused")
+    bus.subscribe(lambda notice: all_heard.append(notice.name))
+    names = ["run.started", "run.settled", "job.paused", "job.resumed", "event.received"]
+    for name in names:
+        bus.publish(name)
+    end()
+    bus.publish("run.started")
+    assert heard == names[:3]
+    assert all_heard == [*names, "run.started"]
