@@ -13,6 +13,7 @@ from tests.chaos.clients import Clients
 from tests.chaos.cluster import Cluster
 from tests.chaos.history import History, Problem
 from tests.chaos.log import Log
+from tests.chaos.machine import Machine
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.plan import Fault
 from tests.crash.world import marked
@@ -29,8 +30,9 @@ def campaign(
     made = load.jobs(jobs)
     clocked = {fault.whom for fault in faults if fault.kind.startswith("clock")}
     cluster = Cluster(folder, nodes, made, lease, log, clocked)
-    nemesis, clients = Nemesis(cluster, faults, lease, seed), Clients(cluster, seed)
+    nemesis, clients, machine = Nemesis(cluster, faults, lease, seed), Clients(cluster, seed), Machine(log)
     chance = random.Random(seed)
+    machine.start()
     try:
         cluster.start()
         begun = time.time()
@@ -46,7 +48,7 @@ def campaign(
         survivors = [str(one) for one in marked(cluster.mark)]
     finally:
         clients.stop()
-        nemesis.stop()
+        machine.stop()
         cluster.close()
     stamps = cluster.read_stamps()
     jobs_by_name = {job.name: job for job in made}

@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 
 from tests.chaos.clocks import FakeClock
 from tests.chaos.cluster import PATIENCE, Cluster
-from tests.chaos.log import EVERYBODY, STALL, Request, Rest, Sighting, Step, Trouble
+from tests.chaos.log import EVERYBODY, Request, Rest, Sighting, Step, Trouble
 from tests.chaos.node import Node
 from tests.chaos.plan import DATABASE, PEOPLE, Fault
 
 GRACE = 1.0
 """Seconds beyond a lease after which none of a node's processes may be seen."""
-HITCH = 0.4
-"""A thread that wakes later than this after its time was kept from it by the machine."""
 
 
 class Nemesis:
@@ -33,13 +31,10 @@ class Nemesis:
         self._lanes: dict[str, list[Fault]] = {}
         for fault in faults:
             self._lanes.setdefault(fault.whom, []).append(fault)
-        self._over = threading.Event()
-        self._watch = threading.Thread(target=self._watch_machine, name="stalls")
         self.failed: list[BaseException] = []
 
     def run(self, begun: float) -> None:
         """Returns when the whole plan is carried out and everything is well again."""
-        self._watch.start()
         lanes = [
             threading.Thread(target=self._lane, args=(faults, begun), name=whom) for whom, faults in self._lanes.items()
         ]
@@ -49,20 +44,6 @@ class Nemesis:
             lane.join()
         if self.failed:
             raise self.failed[0]
-
-    def stop(self) -> None:
-        self._over.set()
-        if self._watch.is_alive():
-            self._watch.join()
-
-    def _watch_machine(self) -> None:
-        before = time.monotonic()
-        while not self._over.wait(0.05):
-            late = time.monotonic() - before - 0.05
-            if late > HITCH:
-                now = time.time()
-                self._log.troubles.append(Trouble(STALL, EVERYBODY, now - late, now, now))
-            before = time.monotonic()
 
     def _lane(self, faults: Sequence[Fault], begun: float) -> None:
         try:

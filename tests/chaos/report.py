@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from tests.chaos.checker import Verdict
 from tests.chaos.history import History, Problem
+from tests.chaos.log import STALL
 
 AROUND = 12.0
 """Seconds before and after a problem that are shown."""
@@ -25,6 +26,9 @@ def report(history: History, verdict: Verdict) -> Iterator[str]:
         yield f"PROBLEM {problem}"
     for problem in verdict.problems[:SHOWN]:
         yield from _around(history, problem)
+    stalled = sum(one.end - one.begin for one in history.log.troubles if one.fault == STALL)
+    if stalled:
+        yield f"the machine was overloaded for {stalled:.0f} s: what was late, missed or lost then is not judged"
     yield "clean" if verdict.clean else f"{len(verdict.problems)} problems"
 
 
