@@ -22,7 +22,8 @@ from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
-from scheduler.store.pauses import held_back
+from scheduler.store.pauses import closed_jobs, paused_jobs
+from scheduler.store.places import Place, lock_queues, pay
 from scheduler.store.promote import FIRST_ORDERED, OLDEST_READY, OLDEST_WAITER, distinct, next_in_line
 from scheduler.store.rows import RUN, whole_runs
 from scheduler.store.session import Session, listed
@@ -38,29 +39,6 @@ _CANDIDATE = (t.runs.c.seq, t.runs.c.job, t.runs.c.cause, t.runs.c.queue, t.runs
 
 
 @dataclass(slots=True)
-class _Place:
-    """What a queue whose row is held can still take. None: no limit."""
-
-    name: str
-    tokens: float
-    rate: float | None
-    room: int | None
-
-    @property
-    def full(self) -> bool:
-        return (self.room is not None and self.room <= 0) or (self.rate is not None and self.tokens < 1)
-
-    def take(self) -> bool:
-        if self.full:
-            return False
-        if self.room is not None:
-            self.room -= 1
-        if self.rate is not None:
-            self.tokens -= 1
-        return True
-
-
-@dataclass(slots=True)
 class _Choice:
     """What one look found: runs to claim, and runs that step out of the way."""
 
@@ -68,6 +46,8 @@ class _Choice:
     behind_lock: list[int] = field(default_factory=list)
     behind_pause: list[int] = field(default_factory=list)
     left_locks: set[str] = field(default_factory=set)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    """Of the jobs whose runs were looked at."""
 
 
 def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
@@ -76,10 +56,11 @@ def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
     if asked.limit <= 0 or not SqlNodes(session).hold(asked.node):
         return []
     names = [name for name in session.rows(_READY_QUEUES).scalars() if asked.queues is None or name in asked.queues]
-    places = _lock_queues(session, names, asked.skip_busy_queues, now) if names else {}
+    places = lock_queues(session, names, asked.skip_busy_queues, now) if names else {}
     before = {name: place.tokens for name, place in places.items()}
     newer = changed_after(session, asked.generation) if places else []
     claimed: list[Run] = []
+    fingerprints: dict[str, str] = {}
     for _ in range(_ROUNDS):
         wanted = asked.limit - len(claimed)
         candidates = _candidates(session, places.values(), wanted, newer)
@@ -87,42 +68,13 @@ def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
             break
         choice = _choose(session, candidates, places, wanted, asked.generation, now)
         _step_aside(session, choice)
+        fingerprints |= choice.fingerprints
         claimed += _take(session, asked.node, choice, now)
         if len(claimed) >= asked.limit or not (choice.behind_lock or choice.behind_pause):
             break
-    _pay(session, places, before, now)
-    _open_attempts(session, claimed, now)
+    pay(session, places, before, now)
+    _open_attempts(session, claimed, fingerprints, now)
     return claimed
-
-
-@cache
-def _queues(kind: str, skip_busy: bool) -> Select[Any]:
-    query = select(t.queues).where(listed(kind, t.queues.c.name)).order_by(t.queues.c.name)
-    return query.with_for_update(skip_locked=skip_busy)
-
-
-@cache
-def _running(kind: str) -> Select[Any]:
-    count = select(t.runs.c.queue, func.count()).where(t.IS_RUNNING, listed(kind, t.runs.c.queue))
-    return count.group_by(t.runs.c.queue)
-
-
-def _lock_queues(session: Session, names: list[str], skip_busy: bool, now: datetime) -> dict[str, _Place]:
-    """What each of these queues can still take; nobody else claims from them until the transaction ends."""
-    rows = session.rows(_queues(session.kind, skip_busy), listed=session.listing(names)).all()
-    limited = [row.name for row in rows if row.concurrency is not None]
-    running: dict[str, int] = {}
-    if limited:
-        running = dict(session.rows(_running(session.kind), listed=session.listing(limited)).all())
-    places = {}
-    for row in rows:
-        tokens = row.tokens
-        if row.rate is not None:
-            refill = max(0.0, (now - row.refilled_at).total_seconds()) * row.rate
-            tokens = min(float(row.burst), tokens + refill)
-        room = None if row.concurrency is None else row.concurrency - running.get(row.name, 0)
-        places[row.name] = _Place(row.name, tokens, row.rate, room)
-    return places
 
 
 _READY_IN = (
@@ -133,7 +85,7 @@ _READY_IN = (
 )
 
 
-def _candidates(session: Session, places: Iterable[_Place], wanted: int, newer: Collection[str]) -> list[Row[Any]]:
+def _candidates(session: Session, places: Iterable[Place], wanted: int, newer: Collection[str]) -> list[Row[Any]]:
     """Ready runs of queues that can take one, the queues in turns."""
     found = []
     for place in places:
@@ -147,16 +99,16 @@ def _candidates(session: Session, places: Iterable[_Place], wanted: int, newer: 
 def _choose(
     session: Session,
     candidates: list[Row[Any]],
-    places: Mapping[str, _Place],
+    places: Mapping[str, Place],
     wanted: int,
     generation: int,
     now: datetime,
 ) -> _Choice:
     names = {row.job for row in candidates}
-    jobs = _lock_jobs(session, names, generation)
-    held_jobs = held_back(session, names, now)
+    jobs, closed = _lock_jobs(session, names, generation)
+    held_jobs = closed | paused_jobs(session, names, now)
     oldest, held = _lock_locks(session, {row.lock for row in candidates if row.lock is not None and row.job in jobs})
-    choice = _Choice()
+    choice = _Choice(fingerprints=jobs)
     for row in candidates:
         if len(choice.chosen) >= wanted:
             break
@@ -179,18 +131,29 @@ def _choose(
     return choice
 
 
-def _lock_jobs(session: Session, names: set[str], generation: int) -> set[str]:
-    """Jobs that nobody changes until the transaction ends; those that somebody is changing now are left out. Unknown
-    ones are among them: only a manual run gets that far."""
-    if session.kind == "sqlite":
-        return names
-    query = (
-        select(t.jobs.c.name)
-        .where(session.among(t.jobs.c.name, names), t.jobs.c.generation <= generation)
-        .order_by(t.jobs.c.name)
-        .with_for_update(read=True, key_share=True, skip_locked=True)
+@cache
+def _jobs_of(kind: str) -> Select[Any]:
+    jobs = t.jobs.c
+    query = select(jobs.name, jobs.fingerprint, jobs.enabled, jobs.removed_at).where(
+        listed(kind, jobs.name), jobs.generation <= bindparam("loaded")
     )
-    return set(session.rows(query).scalars())
+    return query.order_by(jobs.name).with_for_update(read=True, key_share=True, skip_locked=True)
+
+
+def _lock_jobs(session: Session, names: set[str], generation: int) -> tuple[dict[str, str], set[str]]:
+    """(jobs that nobody changes until the transaction ends, with their fingerprints; those of `names` that are
+    disabled, removed or unknown). Those that somebody is changing at this moment are left out of the first. Unknown
+    ones are among them: only a manual run gets that far."""
+    rows = session.rows(_jobs_of(session.kind), listed=session.listing(names), loaded=generation).all()
+    found = {row.name: row.fingerprint for row in rows}
+    closed = {row.name for row in rows if not row.enabled or row.removed_at is not None}
+    missing = names - found.keys()
+    if missing:
+        unknown = closed_jobs(session, missing)
+        closed |= unknown
+        if session.kind == "sqlite":
+            found.update(dict.fromkeys(unknown, ""))
+    return found, closed
 
 
 def _lock_locks(session: Session, keys: set[str]) -> tuple[dict[str | None, int | None], set[str]]:
@@ -267,29 +230,7 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
     return runs
 
 
-def _pay(session: Session, places: Mapping[str, _Place], before: Mapping[str, float], now: datetime) -> None:
-    session.write(
-        update(t.queues)
-        .where(t.queues.c.name == bindparam("queue"))
-        .values(tokens=bindparam("rest"), refilled_at=bindparam("at")),
-        [
-            {"queue": name, "rest": place.tokens, "at": now}
-            for name, place in places.items()
-            if place.tokens != before[name]
-        ],
-    )
-
-
-@cache
-def _fingerprints(kind: str) -> Select[Any]:
-    return select(t.jobs.c.name, t.jobs.c.fingerprint).where(listed(kind, t.jobs.c.name))
-
-
-def _open_attempts(session: Session, runs: list[Run], now: datetime) -> None:
-    if not runs:
-        return
-    jobs = session.listing({run.job for run in runs})
-    fingerprints = dict(session.rows(_fingerprints(session.kind), listed=jobs).all())
+def _open_attempts(session: Session, runs: list[Run], fingerprints: Mapping[str, str], now: datetime) -> None:
     insert_all(
         session,
         t.attempts,

@@ -39,8 +39,12 @@ def _open(kind: str) -> Select[Any]:
 
 def held_back(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
     """Those of `jobs` of which only manual runs are claimed: closed ones, and those that are paused now."""
-    paused = session.rows(_paused(session.kind), listed=session.listing(jobs), now=now).scalars()
-    return closed_jobs(session, jobs) | set(paused)
+    return closed_jobs(session, jobs) | paused_jobs(session, jobs, now)
+
+
+def paused_jobs(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
+    """Those of `jobs` that are paused now."""
+    return set(session.rows(_paused(session.kind), listed=session.listing(jobs), now=now).scalars())
 
 
 @cache

@@ -26,15 +26,10 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     asked = {one.run: one for one in settlements}
     nodes = _nodes(session, {one.node for one in asked.values()}, orphans)
     asked = {run: one for run, one in asked.items() if one.node in nodes}
-    known = {run.id: run for run in _runs(session, asked)}
-    mine = [asked[run.id] for run in known.values() if _holds(run, asked[run.id])]
-    session.lock_jobs(known[one.run].job for one in mine)
-    _lock_locks(session, {known[one.run].lock for one in mine})
-    current = known
     if session.kind != "sqlite":
-        # what was read before the rows were locked may be history
-        current = {run.id: run for run in _runs(session, [one.run for one in mine], lock=True)}
-        mine = [one for one in mine if one.run in current and _holds(current[one.run], one)]
+        _lock_what_they_hold(session, asked)
+    current = {run.id: run for run in _runs(session, asked)}
+    mine = [asked[run.id] for run in current.values() if _holds(run, asked[run.id])]
     after = [_after(current[one.run], one, now) for one in mine]
     _write_runs(session, after)
     _write_attempts(session, [(current[one.run], one) for one in mine], now)
@@ -57,9 +52,14 @@ def _states(kind: str) -> Select[Any]:
 
 
 @cache
-def _read(kind: str, lock: bool) -> Select[Any]:
+def _read(kind: str) -> Select[Any]:
     query = select(*RUN).where(listed(kind, t.runs.c.id)).order_by(t.runs.c.seq)
-    return query.with_for_update() if lock else query
+    return query.with_for_update()
+
+
+@cache
+def _holdings(kind: str) -> Select[Any]:
+    return select(t.runs.c.job, t.runs.c.lock).where(t.IS_RUNNING, listed(kind, t.runs.c.id))
 
 
 @cache
@@ -86,21 +86,29 @@ def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
     return over if orphans else names - over
 
 
-def _runs(session: Session, ids: Iterable[str], *, lock: bool = False) -> list[Run]:
+def _lock_what_they_hold(session: Session, runs: Iterable[str]) -> None:
+    """The rows of their jobs, then of their locks: neither changes while a run is RUNNING."""
+    jobs: set[str] = set()
+    locks: set[str] = set()
+    for chunk in chunks(runs):
+        for job, lock in session.rows(_holdings(session.kind), listed=session.listing(chunk)):
+            jobs.add(job)
+            locks |= set() if lock is None else {lock}
+    session.lock_jobs(jobs)
+    if locks:
+        session.rows(_locked(session.kind), listed=session.listing(locks)).all()
+
+
+def _runs(session: Session, ids: Iterable[str]) -> list[Run]:
+    """Locked until the transaction ends."""
     found = []
     for chunk in chunks(ids):
-        found += runs_of(session.rows(_read(session.kind, lock), listed=session.listing(chunk)))
+        found += runs_of(session.rows(_read(session.kind), listed=session.listing(chunk)))
     return found
 
 
 def _holds(run: Run, one: Settlement) -> bool:
     return run.status is Status.RUNNING and run.node == one.node and run.fence == one.fence
-
-
-def _lock_locks(session: Session, keys: set[str | None]) -> None:
-    if session.kind == "sqlite" or not keys - {None}:
-        return
-    session.rows(_locked(session.kind), listed=session.listing(keys - {None})).all()
 
 
 def _after(run: Run, one: Settlement, now: datetime) -> Run:
