@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.core.outcome import Succeeded
+from scheduler.engine import settler, worker
 from scheduler.store.store import SqlStore
 from tests.engine.rig import Rig, jobs
 
@@ -62,3 +63,17 @@ def test_what_was_taken_with_ends_that_could_not_be_written_is_taken_again(store
     rig.finish()
     assert rig.statuses() == ["COMPLETED"] * 4
     assert [launch.run.id for launch in rig.executor.started].count(third) == 1
+
+
+def test_a_round_ends_although_more_goes_on_ending(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was cancelled must be ended, and what waits for a time started, also under load."""
+    monkeypatch.setattr(worker, "LONGEST_ROUND", 0.0)
+    monkeypatch.setattr(settler, "BATCH", 1)
+    rig = Rig(store, jobs({"a": {"overlap": "allow"}}))
+    _asked(rig, 3)
+    rig.tick()
+    rig.executor.finish_all(Succeeded(exit_code=0))
+    woken = rig.woken
+    rig.worker.tick(rig.store.now())
+    assert sorted(rig.statuses()) == ["COMPLETED", "RUNNING", "RUNNING"]
+    assert rig.woken > woken, "the rest is done at once"
