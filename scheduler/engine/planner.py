@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -29,6 +29,14 @@ BATCH = 500
 """Jobs per transaction: bounds how long one holds the database."""
 HEARING = timedelta(milliseconds=200)
 """In this time a daemon that is not overloaded hears of, and writes down, what has ended."""
+
+REMEMBER = timedelta(seconds=5)
+"""For so long it is remembered what was left: another node has planned it since, or holds it no more."""
+
+Owed = tuple[str, datetime | None]
+"""A job, and since when it owes something."""
+Doubted = dict[Owed, datetime]
+"""What was left, and since when."""
 
 Planned = list[tuple[Due, Plan]]
 """What jobs owed, and what becomes of it."""
@@ -63,8 +71,7 @@ class Planner:
         self._amend = amend
         self._again = again
         self._turns = turns
-        self._doubts: dict[str, datetime] = {}
-        """Jobs that were left, and since when."""
+        self._doubts: Doubted = {}
         self._ahead: datetime | None = None
 
     def tick(self, now: datetime) -> int:
@@ -76,9 +83,9 @@ class Planner:
         if due is not None and due <= now:
             judged, whole = self._plan_all(now, doubts)
             self._ahead = self.next_due()
-        self._doubts = doubts.left
-        if doubts.fresh:
-            self._again()
+        self._doubts = doubts.left | doubts.unseen
+        if doubts.fresh or (self._ahead is not None and self._ahead <= now):
+            self._again()  # For what was left, and for what another node held just now.
         elif whole and not doubts.left:
             self._turns.end()
         return judged
@@ -100,7 +107,7 @@ class Planner:
 
     def rests(self, look: Look) -> bool:
         """Nothing is owed."""
-        if self._doubts or (look.next_due is not None and look.next_due <= look.now):
+        if look.next_due is not None and look.next_due <= look.now:
             return False
         self._turns.begin(look.now)
         self._turns.end()
@@ -137,7 +144,7 @@ class Planner:
                 due = [
                     one
                     for one in tx.jobs.due(now, loaded.generation, BATCH + len(doubts.left))
-                    if one.state.name not in doubts.left
+                    if _instant(one) not in doubts.left
                 ]
                 judged = [(one, self._judge(loaded.configuration, one, now)) for one in due]
                 planned = [one for one in judged if doubts.settled(one)]
@@ -190,22 +197,27 @@ class Planner:
 
 
 class _Doubts:
-    """Which jobs are left in a tick: those that were left less than HEARING ago, and those that come to be."""
+    """What is left in a tick: what was left less than HEARING ago, and what comes to be. What was left longer ago may
+    not be seen, because another node holds it just then: it is `unseen`, and judged when it is seen again."""
 
-    def __init__(self, before: Mapping[str, datetime], now: datetime) -> None:
+    def __init__(self, before: Doubted, now: datetime) -> None:
         self._now = now
-        self.left = {name: since for name, since in before.items() if since <= now < since + HEARING}
-        self._heard = before.keys() - self.left.keys()
+        self.left = {one: since for one, since in before.items() if since <= now < since + HEARING}
+        self.unseen = {one: since for one, since in before.items() if one not in self.left and now < since + REMEMBER}
         self.fresh = False
 
     def settled(self, one: tuple[Due, Plan]) -> bool:
         """Whether this may be planned; else its job is left."""
         due, plan = one
-        if due.state.name in self._heard or not _in_the_way(plan):
+        if self.unseen.pop(_instant(due), None) is not None or not _in_the_way(plan):
             return True
-        self.left[due.state.name] = self._now
+        self.left[_instant(due)] = self._now
         self.fresh = True
         return False
+
+
+def _instant(due: Due) -> Owed:
+    return due.state.name, due.state.next_due_at
 
 
 def _in_the_way(one: Plan) -> bool:

@@ -256,3 +256,26 @@ def test_a_database_that_another_writer_locks_for_ten_seconds(
         assert rig.statuses(name).count("COMPLETED") == 9
     rig.tick(minutes=2)
     assert rig.audit(START).clean
+
+
+def test_a_row_that_another_node_holds_is_judged_as_soon_as_it_is_free(
+    fresh_postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That moment does not begin anew: nodes that meet again and again would leave the job for as long."""
+    store, other = fresh_postgres_place.open(), fresh_postgres_place.open()
+    rig = Rig(store, jobs({"a": MINUTELY}))
+    rig.tick(minutes=1)
+    rig.turn(minutes=1)
+    asked = []
+    monkeypatch.setattr(rig.planner, "_again", lambda: asked.append(1))
+    now = rig.store.now()
+    rig.planner.tick(now)
+    with other.begin() as tx:
+        tx.jobs.states(["a"], lock=True)
+        rig.planner.tick(now + planner.HEARING)
+    assert (len(asked), rig.skips("a")) == (2, [])
+    rig.planner.tick(now + planner.HEARING + timedelta(milliseconds=10))
+    assert [skip.first for skip in rig.skips("a")] == [at(8, 2)]
+    assert len(asked) == 2
+    store.close()
+    other.close()
