@@ -74,14 +74,3 @@ def unfinished(stamps: Iterable[Stamp]) -> list[str]:
         for number, (_, end) in ran.attempts.items()
         if end is None
     ]
-
-
-def latest(stamps: Iterable[Stamp], first: float, last: float, jobs: Iterable[str]) -> tuple[float, str]:
-    """By how many seconds the latest start of these jobs between two instants came after its instant, and which."""
-    wanted = set(jobs)
-    late = [
-        (one.at - one.instant, f"{one.job} at {one.instant}")
-        for one in stamps
-        if one.kind == "S" and one.instant is not None and one.job in wanted and first <= one.instant <= last
-    ]
-    return max(late, default=(float("inf"), "none of them began"))

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def listen(stopping: Stopping) -> None:
     commit = DefaultDialect.do_commit
 
     def do_commit(self: DefaultDialect, connection: Any) -> None:
-        stopping.committed(connection, lambda: commit(self, connection))
+        stopping.committed(connection, partial(commit, self, connection))
 
     DefaultDialect.do_commit = do_commit  # type: ignore[method-assign]
     event.listen(Engine, "after_cursor_execute", stopping.executed)

@@ -11,14 +11,13 @@ import pytest
 
 from tests.daemon.waiting import wait_for
 from tests.faults.conftest import Start
-from tests.faults.load import FaultJob, doubled, overlaps
+from tests.faults.load import doubled, overlaps
 from tests.faults.nodes import FaultNode, FaultNodes
+from tests.faults.punctual import PERIODIC, held_by, latest
 from tests.long import LONG
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
-PERIOD = 6
-"""Seconds between two occurrences of a job; longer than one may be late."""
 STOPPED = 5.0
 """Seconds for which a node is stopped: it wakes when the server has long taken its rows from it."""
 LATEST = {signal.SIGKILL: 1.0, signal.SIGSTOP: 3.0}
@@ -31,7 +30,6 @@ SHORT = {
     signal.SIGKILL: ("after UPDATE runs",),
     signal.SIGSTOP: ("after INSERT INTO runs", "before COMMIT"),
 }
-JOBS = [FaultJob(f"job-{number:02d}", 0.1, f"{number % PERIOD}-59/{PERIOD} * * * * *") for number in range(10 * PERIOD)]
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def nodes(start: Start) -> FaultNodes:
         world = nodes.nodes[0].world
         world.program = ("tests.faults.stopping", str(world.folder))
 
-    return start(JOBS, 2, prepare, SCHEDULER_LEASE="30s")
+    return start(PERIODIC, 2, prepare, SCHEDULER_LEASE="30s")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["kill", "stop"])
@@ -55,8 +53,8 @@ def test_others_are_on_time(nodes: FaultNodes, number: signal.Signals) -> None:
         random.SystemRandom().shuffle(points)
     found: dict[str, tuple[float, str]] = {}
     for point in points:
-        if (late := _break(nodes, victim, point, number)) is not None:
-            found[point] = late
+        if (worst := _break(nodes, victim, point, number)) is not None:
+            found[point] = worst
     for point, (late, which) in sorted(found.items(), key=lambda one: -one[1][0]):
         print(f"{number.name} {point}: {late:.2f} s ({which})")
     stamps = nodes.stamps()
@@ -77,9 +75,9 @@ def _break(nodes: FaultNodes, victim: FaultNode, point: str, number: signal.Sign
         if _runs(victim):
             return None
     began = time.time()
-    held = _held(nodes, identity)
-    others = {job.name for job in JOBS} - held
-    assert len(others) > len(JOBS) / 3, f"it holds nearly everything: {held}"
+    held = held_by(nodes, identity)
+    others = {job.name for job in PERIODIC} - held
+    assert len(others) > len(PERIODIC) / 3, f"it holds nearly everything: {held}"
     wait_for(lambda: time.time() > began + STOPPED, 2 * STOPPED, "it has been stopped for a while")
     if number == signal.SIGSTOP:
         victim.send(signal.SIGCONT)
@@ -90,26 +88,7 @@ def _break(nodes: FaultNodes, victim: FaultNode, point: str, number: signal.Sign
     last = began + STOPPED - LATEST[number]
     wait_for(lambda: time.time() > last + LATEST[signal.SIGSTOP] + 1, 30, "what was due has begun")
     wait_for(lambda: victim.ready, 30, "it is ready again")
-    return _latest(nodes, others, began - 1, last)
-
-
-def _latest(nodes: FaultNodes, jobs: set[str], first: float, last: float) -> tuple[float, str]:
-    """Infinite for an occurrence that has no run that began."""
-    begun = {(one.job, one.instant): one.at for one in reversed(nodes.stamps()) if one.kind == "S"}
-    late = (0.0, "")
-    for number, job in enumerate(JOBS):
-        if job.name not in jobs:
-            continue
-        for at in range(int(first) + 1, int(last) + 1):
-            if at % PERIOD == number % PERIOD:
-                late = max(late, (begun.get((job.name, at), float("inf")) - at, f"{job.name} at {at}"))
-    return late
-
-
-def _held(nodes: FaultNodes, identity: str) -> set[str]:
-    with nodes.postgres.connect() as connection:
-        rows = connection.execute("SELECT job FROM runs WHERE status = 'RUNNING' AND node = %s", [identity]).fetchall()
-    return {row[0] for row in rows}
+    return latest(nodes, others, began - 1, last)
 
 
 def _runs(node: FaultNode) -> bool:
