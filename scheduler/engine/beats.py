@@ -168,11 +168,13 @@ class Beats:
         monotonic = self._clock.monotonic()
         with self._store.read() as tx:
             nodes = tx.nodes.all()
+        # A beat that was raised while this read waited must not count as seen since before it.
+        read_at = self._clock.monotonic()
         present: dict[str, Seen] = {}
         for node in nodes:
             if node.id == self._node() or node.state not in ("live", "stopping") or node.lease is None:
                 continue
-            present[node.id] = seen = self._noted(node.id, node.beat, monotonic)
+            present[node.id] = seen = self._noted(node.id, node.beat, read_at)
             if monotonic - seen.since >= node.lease.total_seconds():
                 with self._store.begin() as tx:
                     dead = tx.nodes.declare_dead(node.id, seen.beat, now)

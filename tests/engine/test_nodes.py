@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,29 @@ def test_a_node_that_renews_is_never_declared_dead(postgres: SqlStore) -> None:
     both = holding(postgres)
     both.seconds(45)
     assert (both.state(both.one), both.state(both.two)) == ("live", "live")
+
+
+def test_a_beat_that_was_raised_while_it_was_asked_for_counts_from_the_answer(
+    postgres: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read that waits four of the thirty seconds would otherwise take the three between KILL and the take-over."""
+    both = holding(postgres)
+    read = both.two.store.read
+
+    def waits() -> Any:
+        monkeypatch.setattr(both.two.store, "read", read)
+        both.seconds(4, both.one)
+        both.one.beats.hurry()
+        assert both.one.beats.tick(both.one.store.now()) == 1
+        return read()
+
+    both.two.beats.hurry()
+    monkeypatch.setattr(both.two.store, "read", waits)
+    assert both.two.beats.tick(both.two.store.now()) == 1
+    both.seconds(29, both.two)
+    assert both.state(both.one) == "live"
+    both.seconds(10, both.two)
+    assert both.state(both.one) == "dead"
 
 
 @pytest.mark.parametrize("who", ["one", "two", "database"])
