@@ -133,10 +133,12 @@ class SqlRuns:
         self._lock({one.run for one in reports})
         update_each(self.session, t.runs, ("id", "fence"), rows, t.IS_RUNNING, keep_null=True)
 
-    def put_output(self, outputs: Sequence[Output]) -> None:
-        """Inserts or replaces; output of a run that is not there (any more) is left out."""
-        wanted = self.session.listing({one.run for one in outputs})
-        known = {row[0]: (row[1], row[2]) for row in self.session.rows(_began(self.session.kind), listed=wanted)}
+    def put_output(self, outputs: Sequence[Output], runs: Collection[Run] = ()) -> None:
+        known = {run.id: (run.job, run.started_at or run.created_at) for run in runs}
+        unknown = {one.run for one in outputs} - known.keys()
+        if unknown:
+            found = self.session.rows(_began(self.session.kind), listed=self.session.listing(unknown))
+            known.update({row[0]: (row[1], row[2]) for row in found})
         rows = [
             {
                 "run": one.run,
