@@ -13,14 +13,16 @@ from scheduler.core.model import JobState, Json, Pause, Run, Status
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What a node asks for: at most `limit` runs out of `queues` (None: all). `generation` is the newest one it has
-    loaded: runs of jobs changed later are left. `busy_queues` "skip": a queue whose row somebody holds is passed over
-    (the planner); "wait": waited for (the worker)."""
+    loaded: runs of jobs changed later are left. `skip_busy_queues`: a queue whose row somebody holds is passed over
+    (the planner), else waited for (the worker). `held`: this transaction holds the node's row already, and it is
+    live."""
 
     node: str
     generation: int
     limit: int
     queues: tuple[str, ...] | None = None
     skip_busy_queues: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,16 +80,17 @@ class Facts:
 def shown(facts: Facts, now: datetime) -> State:
     """The one word for people."""
     passed = facts.kept is State.MISSED or (facts.deadline is not None and facts.deadline < now)
-    applies = {
-        State.MISSED: passed and not facts.running,
-        State.LATE: passed,
-        State.FAILING: facts.failures >= facts.threshold,
-        State.UNKNOWN: facts.kept is State.UNKNOWN,
-        State.PAUSED: facts.paused,
-        State.RUNNING: facts.running,
-        State.NEW: not facts.succeeded,
-    }
-    return next((state for state in State if applies.get(state)), State.UP)
+    if passed:
+        return State.LATE if facts.running else State.MISSED
+    if facts.failures >= facts.threshold:
+        return State.FAILING
+    if facts.kept is State.UNKNOWN:
+        return State.UNKNOWN
+    if facts.paused:
+        return State.PAUSED
+    if facts.running:
+        return State.RUNNING
+    return State.UP if facts.succeeded else State.NEW
 
 
 def after_success(kept: State, deadline: datetime | None, now: datetime) -> State:

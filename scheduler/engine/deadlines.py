@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from scheduler.core.deadline import deadline
 from scheduler.core.job import Job
-from scheduler.core.model import JobState
+from scheduler.core.model import JobState, Pause
 from scheduler.core.ports import Transaction
 
 _TICK = timedelta(microseconds=1)
@@ -29,14 +29,15 @@ def refresh_deadlines(
         return {}
     names = [job.name for job in watched]
     settled = {name: states[name].settled_until or states[name].since for name in names}
-    pauses = tx.jobs.pauses(names, min(settled.values()))
+    pauses: dict[str, list[Pause]] = {}
+    for pause in tx.jobs.pauses(names, min(settled.values())):
+        pauses.setdefault(pause.job, []).append(pause)
     excused = _excused(tx, watched, settled, now)
     for ack in tx.jobs.acks(names, min(settled.values())):
         excused.setdefault(ack.job, []).append((ack.first, ack.last))
     deadlines: dict[str, datetime | None] = {}
     for job in watched:
-        own = [pause for pause in pauses if pause.job == job.name]
-        deadlines[job.name] = deadline(job, settled[job.name], own, excused.get(job.name, ()))
+        deadlines[job.name] = deadline(job, settled[job.name], pauses.get(job.name, ()), excused.get(job.name, ()))
     changed = {name: at for name, at in deadlines.items() if at != states[name].deadline_at}
     if changed:
         tx.jobs.set_deadlines(changed)

@@ -101,7 +101,7 @@ class Intake:
                 room = any(isinstance(one, Accepted) and one.new and one.wait == 0 for one in answers)
                 claim = self._claim() if room and live else None
                 if claim is not None:
-                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=True), now)
+                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=True, held=True), now)
         except BaseException:
             if claim is not None:
                 self._hand_over(claim, None)

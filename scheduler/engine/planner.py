@@ -152,7 +152,7 @@ class Planner:
                     apply_plans(tx, loaded.configuration, planned, now)
                     claim = self._claim()
                 if claim is not None:
-                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=True), now)
+                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=True, held=True), now)
         except BaseException:
             if claim is not None:
                 self._hand_over(claim, None)

@@ -28,5 +28,9 @@ def put_ack(session: Session, ack: Ack, settled: datetime) -> None:
 
 def acks_of(session: Session, jobs: Collection[str], since: datetime) -> list[Ack]:
     """Those that reach past `since`, by their beginning."""
-    query = select(t.acks).where(t.acks.c.job.in_(jobs), t.acks.c.last > since).order_by(t.acks.c.first, t.acks.c.id)
+    query = (
+        select(t.acks)
+        .where(session.among(t.acks.c.job, jobs), t.acks.c.last > since)
+        .order_by(t.acks.c.first, t.acks.c.id)
+    )
     return [Ack(row.job, row.first, row.last, row.at, row.reason, row.author) for row in session.rows(query)]

@@ -53,7 +53,7 @@ class _Choice:
 def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
     """The runs that `asked.node` holds from now on, with their payloads: the queues take turns, within a queue by
     priority, then age."""
-    if asked.limit <= 0 or not SqlNodes(session).hold(asked.node):
+    if asked.limit <= 0 or not (asked.held or SqlNodes(session).hold(asked.node)):
         return []
     names = [name for name in session.rows(_READY_QUEUES).scalars() if asked.queues is None or name in asked.queues]
     places = lock_queues(session, names, asked.skip_busy_queues, now) if names else {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import Select, or_, select, update
 
 from scheduler.core.model import Cause, NewRun, Status, WaitsFor
 from scheduler.core.requests import Due
@@ -15,7 +16,7 @@ from scheduler.store.bulk import insert_all
 from scheduler.store.kept_locks import let_go
 from scheduler.store.pauses import held_back
 from scheduler.store.promote import OLDEST_READY, OLDEST_WAITER
-from scheduler.store.session import Session, chunks
+from scheduler.store.session import Session, chunks, listed
 
 _QUEUES = select(t.queues.c.name)
 
@@ -96,16 +97,26 @@ def open_locks(session: Session, keys: set[str], *, hold: bool = False) -> set[s
     is there until the transaction ends: those of subjects go when they are idle."""
     if not keys:
         return set()
-    table = t.locks.c
-    here = select(table.key).where(session.among(table.key, keys))
+    asked = session.listing(keys)
     if hold:
-        here = here.order_by(table.key).with_for_update(read=True, key_share=True)
-    there = set(session.rows(here).scalars().all())
-    insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in sorted(keys - there)], new_only=True)
-    if not there:
-        return set()
-    busy = or_(table.run.is_not(None), OLDEST_READY.is_not(None), OLDEST_WAITER.is_not(None))
-    return set(session.rows(select(table.key).where(session.among(table.key, there), busy)).scalars())
+        session.rows(_held_locks(session.kind), listed=asked).all()
+    there = dict(session.rows(_lines(session.kind), listed=asked).all())
+    new = sorted(keys - there.keys())
+    insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in new], new_only=True)
+    return {key for key, busy in there.items() if busy}
+
+
+@cache
+def _held_locks(kind: str) -> Select[Any]:
+    query = select(t.locks.c.key).where(listed(kind, t.locks.c.key)).order_by(t.locks.c.key)
+    return query.with_for_update(read=True, key_share=True)
+
+
+@cache
+def _lines(kind: str) -> Select[Any]:
+    lock = t.locks.c
+    busy = or_(lock.run.is_not(None), OLDEST_READY.is_not(None), OLDEST_WAITER.is_not(None))
+    return select(lock.key, busy).where(listed(kind, lock.key))
 
 
 class _Pauses:

@@ -6,25 +6,60 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, delete, select, update
+from sqlalchemy import ColumnElement, Integer, Select, Text, bindparam, cast, delete, select, update
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Due
 from scheduler.core.state import Flip
 from scheduler.store import tables as t
 from scheduler.store.acks import acks_of, put_ack
-from scheduler.store.bulk import update_each
+from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.flips import flip, next_deadline, passed, prune_flips
 from scheduler.store.pauses import pauses_of, put_pauses, resume
 from scheduler.store.rows import STATE, state_of, version_of
-from scheduler.store.session import Session, chunks
+from scheduler.store.session import Session, chunks, listed
+from scheduler.store.types import Written
 from scheduler.store.unfinished import unfinished_of
 
 PRESENT = t.jobs.c.removed_at.is_(None)
 _FEW = 16
 """Different values up to which each has a statement of its own: jobs that share a schedule share their instants."""
 _CHANGED_AFTER = select(t.jobs.c.name).where(t.jobs.c.generation > bindparam("generation"))
+
+
+_KNOWN = t.jobs.c.generation <= bindparam("known")
+_DUE = (
+    select(*STATE, t.jobs.c.last_skip_id)
+    .where(t.jobs.c.enabled, PRESENT, t.jobs.c.next_due_at <= bindparam("now"), _KNOWN)
+    .order_by(t.jobs.c.next_due_at)
+    .limit(bindparam("most", type_=Integer))
+    .with_for_update(skip_locked=True, key_share=True)
+)
+_NEXT_DUE = (
+    select(t.jobs.c.next_due_at)
+    .where(t.jobs.c.enabled, PRESENT, t.jobs.c.next_due_at.is_not(None), _KNOWN)
+    .order_by(t.jobs.c.next_due_at)
+    .limit(1)
+)
+
+
+@cache
+def _states(kind: str, *, narrowed: bool, lock: bool) -> Select[Any]:
+    query = select(*STATE).order_by(t.jobs.c.name)
+    if narrowed:
+        query = query.where(listed(kind, t.jobs.c.name))
+    return query.with_for_update() if lock else query
+
+
+@cache
+def _moved(kind: str) -> ReturningUpdate[Any]:
+    job = t.jobs.c
+    move = update(t.jobs).where(listed(kind, job.name), job.next_due_at == bindparam("old"))
+    return move.values(next_due_at=bindparam("new")).returning(job.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +69,9 @@ class SqlJobs:
     def states(self, names: Collection[str] | None = None, *, lock: bool = False) -> dict[str, JobState]:
         """By name, removed jobs too. With `lock` nobody plans, claims, settles or changes them until the end of the
         transaction."""
-        query: Select[JobState] = select(*STATE).order_by(t.jobs.c.name)
-        if names is not None:
-            query = query.where(self.session.among(t.jobs.c.name, names))
-        if lock:
-            query = query.with_for_update()
-        return {row.name: state_of(row) for row in self.session.rows(query)}
+        query = _states(self.session.kind, narrowed=names is not None, lock=lock)
+        asked = {} if names is None else {"listed": self.session.listing(names)}
+        return {row.name: state_of(row) for row in self.session.rows(query, **asked).all()}
 
     def names(self, after: str, limit: int) -> list[str]:
         """Names greater than that, in their order, those of removed jobs among them."""
@@ -49,14 +81,7 @@ class SqlJobs:
     def due(self, now: datetime, generation: int, limit: int) -> list[Due]:
         """Enabled, present jobs with `next_due_at <= now` not changed after `generation`, most overdue first, rows
         locked (PostgreSQL: rows that somebody holds are passed over)."""
-        query = (
-            select(*STATE, t.jobs.c.last_skip_id)
-            .where(t.jobs.c.enabled, PRESENT, t.jobs.c.next_due_at <= now, t.jobs.c.generation <= generation)
-            .order_by(t.jobs.c.next_due_at)
-            .limit(limit)
-            .with_for_update(skip_locked=True, key_share=True)
-        )
-        rows = self.session.rows(query).all()
+        rows = self.session.rows(_DUE, now=now, known=generation, most=limit).all()
         states = [state_of(row) for row in rows]
         since = min((state.next_due_at for state in states if state.next_due_at is not None), default=now)
         return self._with_context(states, since, {row.name for row in rows if row.last_skip_id is not None})
@@ -91,30 +116,20 @@ class SqlJobs:
 
     def next_due(self, generation: int) -> datetime | None:
         """The earliest `next_due_at`: when the planner must look again."""
-        query = (
-            select(t.jobs.c.next_due_at)
-            .where(t.jobs.c.enabled, PRESENT, t.jobs.c.next_due_at.is_not(None), t.jobs.c.generation <= generation)
-            .order_by(t.jobs.c.next_due_at)
-            .limit(1)
-        )
-        instant: datetime | None = self.session.rows(query).scalar()
+        instant: datetime | None = self.session.rows(_NEXT_DUE, known=generation).scalar()
         return instant
 
     def put(self, states: Iterable[tuple[JobState, str]]) -> None:
         """Inserts or replaces job rows; the text is the job's definition as JSON."""
         ordered = sorted(states, key=lambda pair: pair[0].name)
         self.session.lock_jobs((state.name for state, _ in ordered), change=True)
-        statement = self.session.insert(t.jobs)
-        columns = [*(column.name for column in STATE[1:]), "definition"]
-        upsert = statement.on_conflict_do_update(
-            index_elements=["name"], set_={name: statement.excluded[name] for name in columns}
-        )
+        names = [column.name for column in STATE]
         for chunk in chunks(ordered, 500):  # Rows take more room than what they are made of.
             rows = [
-                {**{column.name: getattr(state, column.name) for column in STATE}, "definition": json.loads(text)}
+                {**{name: getattr(state, name) for name in names}, "definition": _written(text)}
                 for state, text in chunk
             ]
-            self.session.write(upsert, rows)
+            insert_all(self.session, t.jobs, rows, replaces=True)
 
     def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:
         """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""
@@ -145,12 +160,9 @@ class SqlJobs:
             self._set("next_due_at", {move.job: move.new for move in still})
             return {move.job for move in still}
         moved: set[str] = set()
-        table = t.jobs.c
         for (old, new), names in alike.items():
-            statement = update(t.jobs).where(self.session.among(table.name, names), table.next_due_at == old)
-            moved.update(
-                self.session.connection.execute(statement.values(next_due_at=new).returning(table.name)).scalars().all()
-            )
+            values = {"listed": self.session.listing(names), "old": old, "new": new}
+            moved.update(self.session.connection.execute(_moved(self.session.kind), values).scalars().all())
         return moved
 
     def _still(self, moves: Sequence[Advance]) -> list[Advance]:
@@ -209,7 +221,7 @@ class SqlJobs:
             {"job": one.job, "spec": dict(one.spec), "valid_from": one.valid_from, "valid_to": one.valid_to}
             for one in versions
         ]
-        self.session.write(t.schedule_versions.insert(), rows)
+        insert_all(self.session, t.schedule_versions, rows)
 
     def close_versions(self, jobs: Collection[str], at: datetime) -> None:
         """Ends the versions in force; one that would end before it began leaves no trace."""
@@ -234,6 +246,10 @@ class SqlJobs:
     def resume(self, jobs: Collection[str], now: datetime) -> set[str]:
         """Ends the pauses in force (and drops those to come); the jobs that had one."""
         return resume(self.session, jobs, now)
+
+
+def _written(definition: str) -> Json:
+    return Written(definition) if definition.isascii() else json.loads(definition)
 
 
 def changed_after(session: Session, generation: int) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, delete, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, delete, exists, or_, select, update
 
 from scheduler.core.model import Pause
 from scheduler.store import tables as t
@@ -21,10 +21,18 @@ def in_force(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
 
 def pauses_of(session: Session, jobs: Collection[str] | None, since: datetime) -> list[Pause]:
     """Pauses that end after `since`, by start."""
-    query = select(t.pauses).where(or_(t.pauses.c.until.is_(None), t.pauses.c.until > since))
-    if jobs is not None:
-        query = query.where(session.among(t.pauses.c.job, jobs))
-    return [pause_of(row) for row in session.rows(query.order_by(t.pauses.c.start, t.pauses.c.id))]
+    asked = {} if jobs is None else {"listed": session.listing(jobs)}
+    query = _pauses(session.kind, narrowed=jobs is not None)
+    return [pause_of(row) for row in session.rows(query, since=since, **asked).all()]
+
+
+@cache
+def _pauses(kind: str, *, narrowed: bool) -> Select[Any]:
+    pause = t.pauses.c
+    query = select(t.pauses).where(or_(pause.until.is_(None), pause.until > bindparam("since")))
+    if narrowed:
+        query = query.where(listed(kind, pause.job))
+    return query.order_by(pause.start, pause.id)
 
 
 def closed_jobs(session: Session, jobs: Collection[str]) -> set[str]:
@@ -39,7 +47,15 @@ def _open(kind: str) -> Select[Any]:
 
 def held_back(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
     """Those of `jobs` of which only manual runs are claimed: closed ones, and those that are paused now."""
-    return closed_jobs(session, jobs) | paused_jobs(session, jobs, now)
+    free = session.rows(_free(session.kind), listed=session.listing(jobs), now=now)
+    return set(jobs) - set(free.scalars().all())
+
+
+@cache
+def _free(kind: str) -> Select[Any]:
+    now = bindparam("now", type_=t.pauses.c.start.type)
+    paused = exists().where(t.pauses.c.job == t.jobs.c.name, in_force(now))
+    return _open(kind).where(~paused)
 
 
 def paused_jobs(session: Session, jobs: Collection[str], now: datetime) -> set[str]:

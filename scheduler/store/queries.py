@@ -57,7 +57,7 @@ class SqlQueries:
         if not found:
             return []
         running: dict[str, list[Run]] = {}
-        of_these = select(*RUN).where(t.IS_RUNNING, t.runs.c.job.in_(found)).order_by(t.runs.c.seq)
+        of_these = select(*RUN).where(t.IS_RUNNING, self.session.among(t.runs.c.job, found)).order_by(t.runs.c.seq)
         for run in runs_of(self.session.rows(of_these)):
             running.setdefault(run.job, []).append(run)
         waiting = waiting_by_job(self.session)
@@ -83,12 +83,12 @@ class SqlQueries:
         ]
 
     def _last_runs(self, jobs: Collection[str]) -> dict[str, Run]:
-        seqs = select(last_seq(t.runs.c.started_at)).select_from(t.jobs).where(t.jobs.c.name.in_(jobs))
+        seqs = select(last_seq(t.runs.c.started_at)).select_from(t.jobs).where(self.session.among(t.jobs.c.name, jobs))
         rows = self.session.rows(select(*RUN).where(t.runs.c.seq.in_(seqs)))
         return {run.job: run for run in runs_of(rows)}
 
     def _last_failures(self, jobs: Collection[str]) -> dict[str, Run]:
-        failing = (t.jobs.c.name.in_(jobs), t.jobs.c.consecutive_failures > 0)
+        failing = (self.session.among(t.jobs.c.name, jobs), t.jobs.c.consecutive_failures > 0)
         seqs = list(self.session.rows(select(t.jobs.c.last_failure_seq).where(*failing)).scalars())
         if not seqs:
             return {}
@@ -97,7 +97,7 @@ class SqlQueries:
 
     def _last_skips(self, jobs: Collection[str]) -> dict[str, Skip]:
         newest = select(func.max(t.skips.c.id)).where(t.skips.c.job == t.jobs.c.name).correlate(t.jobs)
-        ids = select(newest.scalar_subquery()).select_from(t.jobs).where(t.jobs.c.name.in_(jobs))
+        ids = select(newest.scalar_subquery()).select_from(t.jobs).where(self.session.among(t.jobs.c.name, jobs))
         return {row.job: skip_of(row) for row in self.session.rows(select(t.skips).where(t.skips.c.id.in_(ids)))}
 
     def history(self, which: RunFilter, limit: int = 50, cursor: str | None = None) -> Page:

@@ -47,6 +47,10 @@ def _in_utc(value: datetime | None) -> datetime | None:
     return None if value is None else value.astimezone(UTC)
 
 
+class Written(str):
+    """A JSON value that is text already, ASCII only: JsonText stores it as it is."""
+
+
 class JsonText(TypeDecorator[Any]):
     """A JSON value as text; None is NULL. Text, not jsonb: nothing is searched in it, and jsonb refuses `\\u0000`."""
 
@@ -54,7 +58,7 @@ class JsonText(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else _dense(value)
+        return value if value is None or isinstance(value, Written) else _dense(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         return None if value is None else json.loads(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, union_all
@@ -10,12 +11,23 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select, union_all
 from scheduler.core.model import Cause, Status
 from scheduler.core.requests import Leftover, Unfinished
 from scheduler.store import tables as t
-from scheduler.store.session import Session
+from scheduler.store.session import Session, listed
 
 
 def unfinished_of(session: Session, jobs: Collection[str]) -> dict[str, list[Unfinished]]:
     """Per job, oldest first: every running run, every waiting occurrence, and of other waiting runs the oldest (there
     may be a hundred thousand, and no policy asks for more)."""
+    found: dict[str, list[Unfinished]] = {}
+    for row in session.rows(_unfinished(session.kind), listed=session.listing(jobs)).all():
+        foreign = row.holder_id if row.holder_job is not None and row.holder_job != row.job else None
+        found.setdefault(row.job, []).append(
+            Unfinished(row.job, row.id, row.seq, Status(row.status), row.cause, row.attempt, row.created_at, foreign)
+        )
+    return found
+
+
+@cache
+def _unfinished(kind: str) -> Select[Any]:
     oldest = (
         select(func.min(t.runs.c.seq))
         .where(t.PENDING_OTHER, t.runs.c.job == t.jobs.c.name)
@@ -23,25 +35,19 @@ def unfinished_of(session: Session, jobs: Collection[str]) -> dict[str, list[Unf
         .correlate(t.jobs)
     )
     seqs = union_all(
-        select(t.runs.c.seq).where(t.IS_RUNNING, session.among(t.runs.c.job, jobs)),
-        select(t.runs.c.seq).where(t.PENDING_OCCURRENCE, session.among(t.runs.c.job, jobs)),
-        select(oldest).where(session.among(t.jobs.c.name, jobs)),
+        select(t.runs.c.seq).where(t.IS_RUNNING, listed(kind, t.runs.c.job)),
+        select(t.runs.c.seq).where(t.PENDING_OCCURRENCE, listed(kind, t.runs.c.job)),
+        select(oldest).where(listed(kind, t.jobs.c.name)),
     )
-    holder = t.runs.alias("holder")
-    query: Select[Any] = (
-        select(t.runs, holder.c.id.label("holder_id"), holder.c.job.label("holder_job"))
-        .outerjoin(t.locks, t.locks.c.key == t.runs.c.lock)
+    run, holder = t.runs.c, t.runs.alias("holder")
+    columns = (run.job, run.id, run.seq, run.status, run.cause, run.attempt, run.created_at)
+    return (
+        select(*columns, holder.c.id.label("holder_id"), holder.c.job.label("holder_job"))
+        .outerjoin(t.locks, t.locks.c.key == run.lock)
         .outerjoin(holder, holder.c.id == t.locks.c.run)
-        .where(t.runs.c.seq.in_(seqs))
-        .order_by(t.runs.c.seq)
+        .where(run.seq.in_(seqs))
+        .order_by(run.seq)
     )
-    found: dict[str, list[Unfinished]] = {}
-    for row in session.rows(query):
-        foreign = row.holder_id if row.holder_job is not None and row.holder_job != row.job else None
-        found.setdefault(row.job, []).append(
-            Unfinished(row.job, row.id, row.seq, Status(row.status), row.cause, row.attempt, row.created_at, foreign)
-        )
-    return found
 
 
 def replaceable(session: Session, job: str) -> list[str]:

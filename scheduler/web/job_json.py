@@ -47,17 +47,18 @@ def state_of(view: JobView, now: datetime) -> str:
     and the planner has not come to it), `waiting`."""
     state = view.state
     said = shown(_facts(view), now)
-    applies = {
-        "removed": state.removed_at is not None,
-        "alarm": state.alarm is not None,
-        "disabled": not state.enabled,
-        str(said): said in _TELLING,
-        "overdue": state.next_due_at is not None and now - state.next_due_at > OVERDUE,
-        "paused": said is State.PAUSED,
-        "running": said is State.RUNNING,
-        "waiting": view.waiting > 0,
-    }
-    return next((word for word in STATES if applies.get(word)), str(said))
+    if state.removed_at is not None:
+        return "removed"
+    if state.alarm is not None:
+        return "alarm"
+    if not state.enabled:
+        return "disabled"
+    if said not in _TELLING:
+        if state.next_due_at is not None and now - state.next_due_at > OVERDUE:
+            return "overdue"
+        if said not in (State.PAUSED, State.RUNNING) and view.waiting > 0:
+            return "waiting"
+    return str(said)
 
 
 _TELLING = (State.MISSED, State.LATE, State.FAILING, State.UNKNOWN)
