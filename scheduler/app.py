@@ -156,7 +156,11 @@ class App:
             lease,
             lambda: self.daemon.post(self.membership.begin_anew),
             lambda: self.hints.word(self.in_force.behind),
+            lambda delay: self.daemon.poke_later("beats", delay),
         )
+        # What a dead node ran goes on at once.
+        bus.subscribe(lambda _: self._poke("keeper"), "node.dead")
+        bus.subscribe(lambda _: self._poke("worker"), "run.lost")
         self.hints = Hints(lambda: self._beats.alone, lambda: self.worker.takes_all, self._poke)
         bus.subscribe(self.hints.notice)
         self._keeper = Keeper(store, in_force, bus, clock, self.records, self.reloader.follow)
@@ -224,7 +228,7 @@ class App:
             "planner": loop("planner", self._planner, now),
             "keeper": loop("keeper", self._keeper, now),
             "inbox": loop("inbox", self.inbox, now),
-            "vigil": loop("vigil", self._vigil, now),
+            "vigil": loop("vigil", self._vigil, self._lookout.now),
             "signs": loop("signs", self._signs, self.clock.now),
             # The supervisor, time-outs, idle workers and what has exited do not wait for a database that is away.
             "beats": loop("beats", self._beats, self._lookout.now, first=self._beats.listen),

@@ -28,6 +28,10 @@ LONGEST_INTERVAL = 10.0
 """Seconds between two beats, however long the lease is."""
 ASK_EVERY = 0.5
 """Seconds between two questions to the supervisor, at least."""
+LOOKS = 1.5
+"""Seconds within which there is another look, at the usual pace."""
+LATER = 0.01
+"""Seconds after the end of a lease: whoever comes to the point may come too early by the resolution of a clock."""
 LONGEST_SILENCE = 10.0
 """Seconds after which a supervisor that does not answer counts as dead."""
 
@@ -41,7 +45,8 @@ class Seen:
 class Beats:
     """`lease` None: the state directory's lock is the lease (SQLite); children then live as long as the daemon.
 
-    `on_dead` is called once when this node finds itself declared dead; `word` is what it tells with each beat.
+    `on_dead` is called once when this node finds itself declared dead; `word` is what it tells with each beat; `again`
+    asks for a tick after so long.
     A beat is raised only if the supervisor has answered since the one before."""
 
     def __init__(
@@ -55,6 +60,7 @@ class Beats:
         lease: timedelta | None,
         on_dead: Callable[[], None],
         word: Callable[[], Word] = Word,
+        again: Callable[[timedelta], None] = lambda delay: None,
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -65,43 +71,50 @@ class Beats:
         self._lease = lease
         self._on_dead = on_dead
         self._word = word
+        self._again = again
         longest = LONGEST_INTERVAL if lease is None else min(LONGEST_INTERVAL, lease.total_seconds() / 6)
         self._interval = longest
         self._silence = LONGEST_SILENCE if lease is None else min(LONGEST_SILENCE, lease.total_seconds() / 3)
         self._next = self._clock.monotonic()
         self._seen: dict[str, Seen] = {}
         self._looked_at = float("-inf")
-        """When a look last showed that every other node beats."""
+        """When a look last showed what every other node's beat is."""
+        self._expires = float("inf")
+        """When the first lease of another node ends, unless it beats."""
         self._mourned: str | None = None
         self._asked: float | None = None
         self.offset = 0.0
         """Seconds that the database's clock is ahead of this machine's."""
 
     def rests(self, look: Look) -> bool:
-        """It is not time for a beat, and nobody else's is overdue: else this node beats at once, and then looks after
-        the others."""
+        """It is not time for a beat, and no lease of another node has ended: else this node beats at once, and then
+        looks after the others. Where one ends before the next look, a turn is asked for at that moment."""
         now = self._clock.monotonic()
         if self._lease is not None:
             others = [beat for beat in look.beats if beat.node != self._node() and beat.lease is not None]
             self._seen = {beat.node: self._noted(beat.node, beat.number, now) for beat in others}
-            overdue = any(now - self._seen[beat.node].since >= (beat.lease or 0.0) for beat in others)
-            self._looked_at = float("-inf") if overdue else now
-            if overdue:
-                self.hurry()
-        return now < self._next
+            ends = [self._seen[beat.node].since + (beat.lease or 0.0) for beat in others]
+            self._expires, self._looked_at = min(ends, default=float("inf")), now
+            if 0 < self._expires - now < LOOKS:
+                self._again(timedelta(seconds=self._expires - now + LATER))
+        return now < min(self._next, self._expires)
 
     def tick(self, now: datetime) -> int:
         """Beats if it is time, and looks after the others; 1 if a beat was raised."""
         switch = self.listen()
-        due = self._clock.monotonic() >= self._next
+        due = self._clock.monotonic() >= min(self._next, self._expires)
         if switch is None or not due or switch.silent_for() > self._interval:
             return 0
         raised = self._renew(switch, now)
         self._next = self._clock.monotonic() + self._interval
-        # Usually a look has just shown that all others beat.
-        if raised and self._lease is not None and self._clock.monotonic() - self._looked_at > self._interval:
+        if raised and self._lease is not None and self._must_watch():
             self._watch_others(now)
         return int(raised)
+
+    def _must_watch(self) -> bool:
+        """A lease has ended, or no look has shown the others for a while."""
+        now = self._clock.monotonic()
+        return now >= self._expires or now - self._looked_at > self._interval
 
     def listen(self) -> Switch | None:
         """The supervisor, if it answers; one that has been silent for too long is killed. Needs no database, and may be
@@ -181,4 +194,4 @@ class Beats:
                 if dead:
                     log.warning("node_dead", node=node.id, host=node.host)
                     self._bus.publish("node.dead", node=node.id, host=node.host, by=self._node())
-        self._seen = present
+        self._seen, self._expires = present, float("inf")
