@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Protocol
@@ -114,3 +115,7 @@ class Switch(Protocol):
 
 class Bus(Protocol):
     def publish(self, name: str, /, **fields: object) -> None: ...
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is published meanwhile, in this thread, is one group."""
+        ...

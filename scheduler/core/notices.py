@@ -15,7 +15,8 @@ Notices are published after the transaction that made them true. Names are dotte
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,7 @@ class Bus:
         self._listeners: tuple[tuple[Listener, tuple[str, ...]], ...] = ()
         self._told: dict[str, tuple[Listener, ...]] = {}
         """Who hears of a name: a thousand webhooks a second concern only three of ten listeners."""
+        self._around: tuple[Callable[[], AbstractContextManager[None]], ...] = ()
         self._lock = threading.Lock()
         self._on_error = on_error
         self._unheard = unheard
@@ -58,6 +60,19 @@ class Bus:
                 self._told = {}
 
         return cancel
+
+    def surround(self, around: Callable[[], AbstractContextManager[None]]) -> None:
+        """Enters it around each group of notices."""
+        with self._lock:
+            self._around = (*self._around, around)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread publishes meanwhile is one group: whoever writes notices down may write them at its end."""
+        with ExitStack() as stack:
+            for around in self._around:
+                stack.enter_context(around())
+            yield
 
     def publish(self, name: str, /, **fields: Any) -> None:
         if self._unheard is not None and fields.get("job") == self._unheard and name.startswith("run."):

@@ -149,9 +149,10 @@ class Settler:
             if further is not None:
                 further(tx)
         self._held.drop(ended)
-        publish_flips(self._bus, after.flipped)
-        for run in after.runs:
-            announce_settled(self._bus, run, now)
+        with self._bus.together():
+            publish_flips(self._bus, after.flipped)
+            for run in after.runs:
+                announce_settled(self._bus, run, now)
         self._attempts.forget(keys)
 
     def _alone(self, one: Live, now: datetime, boottime: float) -> None:

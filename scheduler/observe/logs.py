@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from datetime import datetime
 from typing import Any, TextIO, cast
 
@@ -90,7 +90,9 @@ def configure_logs(
     logs keeps secrets out."""
     plain = stream or sys.stderr
     journal = None
-    stream = cast(TextIO, _Steady(plain))
+    global _lines
+    _lines = _Steady(plain)
+    stream = cast(TextIO, _lines)
     if style == "auto" and goes_to_journal(os.environ, plain):
         journal = Journal(stream)
     console = style == "console" or (style == "auto" and stream.isatty())
@@ -131,22 +133,54 @@ def configure_logs(
 
 class _Steady:
     """A stream that loses lines rather than raising: a full disk or a reader that has gone must not stop the work that
-    the lines are about."""
+    the lines are about. Within `together`, a thread's lines are written as one at the end: each write lets other
+    threads run, and a crowd of ended runs would wait for them once per line."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._here = threading.local()
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        if self._kept is not None:
+            yield
+            return
+        self._here.kept = []
+        try:
+            yield
+        finally:
+            kept, self._here.kept = self._here.kept, None
+            if kept:
+                self.write("".join(kept))
+                self.flush()
+
+    @property
+    def _kept(self) -> list[str] | None:
+        return getattr(self._here, "kept", None)
 
     def write(self, text: str) -> int:
+        if self._kept is not None:
+            self._kept.append(text)
+            return len(text)
         with contextlib.suppress(OSError, ValueError):
             return self._stream.write(text)
         return 0
 
     def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.flush()
+        if self._kept is None:
+            with contextlib.suppress(OSError, ValueError):
+                self._stream.flush()
 
     def isatty(self) -> bool:
         return self._stream.isatty()
+
+
+_lines: _Steady | None = None
+"""As `configure_logs` has chosen them for the whole process."""
+
+
+def _together() -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if _lines is None else _lines.together()
 
 
 def log_notices(bus: Bus, least: int = logging.INFO) -> Callable[[], None]:
@@ -155,6 +189,7 @@ def log_notices(bus: Bus, least: int = logging.INFO) -> Callable[[], None]:
 
     The returned function ends that."""
     log = structlog.get_logger("notices").bind()
+    bus.surround(_together)
 
     def hear(notice: Notice) -> None:
         level = _level(notice)

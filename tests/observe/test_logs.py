@@ -200,3 +200,28 @@ def test_who_listens_to_some_names_hears_of_no_others() -> None:
     bus.publish("run.started")
     assert heard == names[:3]
     assert all_heard == [*names, "run.started"]
+
+
+def test_lines_of_one_group_are_written_as_one() -> None:
+    writes: list[str] = []
+
+    class Counted(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return len(text)
+
+    configure_logs("json", Counted())
+    bus = Bus()
+    log_notices(bus)
+    with bus.together():
+        for run in "abc":
+            bus.publish("run.settled", run=run, job="j", status="COMPLETED")
+        with bus.together():
+            bus.publish("run.settled", run="d", job="j", status="FAILED")
+        assert writes == []
+    assert [json.loads(line)["run_id"] for line in "".join(writes).splitlines()] == list("abcd")
+    assert len(writes) == 1
+    with contextlib.suppress(RuntimeError), bus.together():
+        bus.publish("run.settled", run="e", job="j", status="COMPLETED")
+        raise RuntimeError
+    assert '"e"' in writes[1], "what was said before an error is said"
