@@ -173,11 +173,12 @@ class SqlEvents:
 
     def known(self, source: str, ids: Collection[str], job: str = "") -> dict[str, Known]:
         """Those of these ids that the inbox has, as the scan job `job` sees them; one query."""
-        at = select(t.listings.c.at).where(t.listings.c.event == _E.seq, t.listings.c.job == job).scalar_subquery()
-        columns = (_E.id, _E.seq, _E.received_at, _E.found_by, t.IS_MISSED.label("missed"), at.label("listed_at"))
+        seen = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
+        columns = (_E.id, _E.seq, _E.received_at, _E.found_by, t.IS_MISSED.label("missed"), seen.label("listed"))
+        rows = self.session.rows(self._named(source, ids, columns)).all()
         return {
-            row.id: Known(row.seq, row.received_at, row.found_by, bool(row.missed), row.listed_at is not None)
-            for row in self.session.rows(self._named(source, ids, columns))
+            event: Known(seq, received, found_by, bool(missed), bool(listed))
+            for event, seq, received, found_by, missed, listed in rows
         }
 
     def _named(
