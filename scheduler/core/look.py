@@ -17,6 +17,7 @@ class Beat:
     node: str
     number: int
     lease: float | None
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)

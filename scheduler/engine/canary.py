@@ -74,16 +74,17 @@ class Canary:
         self._why = "jobs may not run either"
 
     def rests(self, look: Look) -> bool:
-        """Nothing was written since the last look, and the canary is not late."""
+        """No new success is to be expected yet, or nothing was written since the last look; and it is not late."""
         monotonic = self._clock.monotonic()
         if self._full():
             self._full_at = monotonic
         if self._looked_at is None or self.facts(look.now).late:
             return False
-        rests = look.mark == self._mark or monotonic - self._looked_at < LOOK
-        if not rests:
-            self._mark = look.mark
-        return rests
+        fresh = self._success is not None and monotonic - self._from < EVERY.total_seconds()
+        if fresh or look.mark == self._mark or monotonic - self._looked_at < LOOK:
+            return True
+        self._mark = look.mark
+        return False
 
     def tick(self, now: datetime) -> int:
         """Looks every few seconds; 1 if there is a new success."""

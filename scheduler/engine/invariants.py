@@ -38,20 +38,17 @@ class Invariants:
         self._readable = readable
         self._bus = bus
         self._last: datetime | None = None
-        self._mark: str | None = None
         self._standing: dict[str, datetime] = {}
         self._overdue: dict[str, datetime] = {}
         self._since: Mapping[str, datetime] = {}
         self.broken: Mapping[str, str] = {}
 
     def rests(self, look: Look) -> bool:
-        """All was well, and nothing was written since; or the last look is no 5 s ago."""
+        """There is nothing of which an invariant could be broken, or the last look is no 5 s ago."""
         late = look.next_due is not None and look.next_due < look.now - OVERDUE
-        well = not (self.broken or self._standing or self._overdue or late or look.orphans)
-        if self._waits(look.now) or (well and look.mark == self._mark):
-            return True
-        self._mark = look.mark
-        return False
+        differ = len({beat.generation for beat in look.beats}) > 1
+        known = self.broken or self._standing or self._overdue
+        return self._waits(look.now) or not (known or late or differ or look.orphans or look.pending)
 
     def _waits(self, now: datetime) -> bool:
         return self._last is not None and timedelta(0) <= now - self._last < EVERY

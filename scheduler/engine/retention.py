@@ -12,8 +12,8 @@ from scheduler.core.look import Look
 from scheduler.core.ports import Store, Transaction
 from scheduler.engine.in_force import InForce
 
-EVERY = timedelta(minutes=1)
-JOBS = 200
+EVERY = timedelta(minutes=5)
+JOBS = 1_000
 """Jobs looked at per pass, in rotation."""
 ROWS = 500
 """Rows removed per transaction."""
@@ -36,14 +36,14 @@ class Retention:
         self._noted: dict[str, timedelta] = {}
 
     def rests(self, look: Look) -> bool:
-        """The last pass is no minute ago, or this node stands aside."""
+        """The last pass is no EVERY ago, or this node stands aside."""
         return self._in_force.behind is not None or self._waits(look.now)
 
     def _waits(self, now: datetime) -> bool:
         return self._last is not None and timedelta(0) <= now - self._last < EVERY
 
     def tick(self, now: datetime) -> int:
-        """One pass a minute, unless this node stands aside; the number of rows removed."""
+        """One pass every five minutes, unless this node stands aside; the number of rows removed."""
         if self._in_force.behind is not None:
             return 0  # How long things are kept is not known here.
         if self._waits(now):

@@ -58,10 +58,10 @@ def read_log(text: str | None) -> WatchLog:
     return WatchLog(from_text(found["at"]), gaps, text, found.get("writes", 0))
 
 
-def look(tx: Transaction, now: datetime) -> WatchLog:
+def look(tx: Transaction, now: datetime, known: WatchLog | None = None) -> WatchLog:
     """Writes down that somebody watches; the log as it is then. Of several nodes that come back together the first one
-    ends the gap."""
-    log = watch_log(tx)
+    ends the gap. `known`: what was read before, which need not be true any more."""
+    log = known or watch_log(tx)
     seen = log.looked(now)
     if log.at is not None and now < log.at and log.at - now <= LEAST:
         return replace(log, at=now)  # Another node was a moment faster.

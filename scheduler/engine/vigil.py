@@ -69,7 +69,7 @@ class Vigil:
         log = self._log
         if log is None or log.at is None or not timedelta(0) <= now - log.at < EVERY:
             with self._store.begin() as tx:
-                self._log = log = look(tx, now)
+                self._log = log = look(tx, now, log)
         return log.stretches
 
     def _judge_all(self, passed: Sequence[JobState], stretches: tuple[Unwatched, ...], now: datetime) -> int:

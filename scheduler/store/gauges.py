@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Text, and_, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Row, Select, Text, and_, func, literal, select, union_all
 
 from scheduler.core.canary import CANARY
 from scheduler.core.queries import FAREWELL, Gauges, JobGauge, NodeView, QueueView
 from scheduler.store import tables as t
-from scheduler.store.generations import SqlGenerations
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import in_force
 from scheduler.store.rows import STATE, queue_of, state_of
@@ -25,7 +24,8 @@ def waiting_by_job(session: Session) -> dict[str, int]:
     return counts(session, "waiting of")["waiting of"]
 
 
-_COUNTS: Mapping[str, tuple[ColumnElement[str], ColumnElement[bool]]] = {
+_NEWEST = "newest generation"
+_COUNTED: Mapping[str, tuple[ColumnElement[str], ColumnElement[bool]]] = {
     "running": (t.runs.c.queue, t.IS_RUNNING),
     "ready": (t.runs.c.queue, t.READY),
     **{f"waiting for {word}": (t.runs.c.queue, where) for word, where in _WAITING.items()},
@@ -34,17 +34,20 @@ _COUNTS: Mapping[str, tuple[ColumnElement[str], ColumnElement[bool]]] = {
     "waiting of": (t.runs.c.job, t.IS_PENDING),
     "dead letters of": (t.runs.c.job, t.DEAD_LETTER),
 }
+_COUNTS: dict[str, Select[Any]] = {
+    _NEWEST: select(literal(_NEWEST, Text), literal("", Text), func.coalesce(func.max(t.generations.c.id), 0)),
+    **{
+        word: select(literal(word, Text), name, func.count()).where(where).group_by(name)
+        for word, (name, where) in _COUNTED.items()
+    },
+}
 _OF_QUEUES = ("running", "ready", *(f"waiting for {word}" for word in _WAITING))
 
 
 def counts(session: Session, *what: str) -> dict[str, dict[str, int]]:
     """These of _COUNTS, by name of the queue, node or job: one statement, of which each part has its index."""
-    parts = []
-    for word in what:
-        column, where = _COUNTS[word]
-        parts.append(select(literal(word, Text).label("what"), column, func.count()).where(where).group_by(column))
     found: dict[str, dict[str, int]] = {word: {} for word in what}
-    for word, name, number in session.connection.execute(union_all(*parts)):
+    for word, name, number in session.connection.execute(union_all(*(_COUNTS[word] for word in what))):
         found[word][name] = number
     return found
 
@@ -82,7 +85,7 @@ def gauges(session: Session, now: datetime, names: Collection[str] | None = None
         jobs,
         tuple(queue_views(session, counted)),
         tuple(node_views(session, counted["running on"])),
-        SqlGenerations(session).newest_id(),
+        counted[_NEWEST][""],
         counted["dead letters of"],
         () if names is not None else _gone(session, now),
     )
@@ -96,8 +99,7 @@ def _jobs(
         these = and_(these, session.among(t.jobs.c.name, names))
     paused_query = select(t.pauses.c.job, func.min(t.pauses.c.start)).where(in_force(now)).group_by(t.pauses.c.job)
     paused: dict[str, datetime] = dict(session.rows(paused_query).all())
-    started: dict[str, datetime] = {row.job: row.started_at for row in session.rows(_last(t.runs.c.started_at, these))}
-    ended = {row.job: row for row in session.rows(_last(t.runs.c.finished_at, these))}
+    started, ended = _last(session, these)
     for row in session.rows(select(*STATE).where(these).order_by(t.jobs.c.name)):
         state = state_of(row)
         end = ended.get(state.name)
@@ -136,7 +138,13 @@ def last_seq(instant: ColumnElement[Any]) -> ColumnElement[Any]:
     return query.order_by(instant.desc()).limit(1).correlate(t.jobs).scalar_subquery()
 
 
-def _last(instant: ColumnElement[Any], jobs: ColumnElement[bool]) -> Any:
+def _last(session: Session, jobs: ColumnElement[bool]) -> tuple[dict[str, datetime], dict[str, Row[Any]]]:
+    """By job: when a run of it started last, and the run of it that ended last."""
     columns = (t.runs.c.job, t.runs.c.started_at, t.runs.c.finished_at, t.runs.c.took, t.runs.c.exit_code)
-    present = select(last_seq(instant)).select_from(t.jobs).where(jobs)
-    return select(*columns).where(t.runs.c.seq.in_(present))
+    parts = []
+    for word, instant in (("started", t.runs.c.started_at), ("ended", t.runs.c.finished_at)):
+        present = select(last_seq(instant)).select_from(t.jobs).where(jobs)
+        parts.append(select(literal(word, Text).label("what"), *columns).where(t.runs.c.seq.in_(present)))
+    rows = session.connection.execute(union_all(*parts)).all()
+    started = {row.job: row.started_at for row in rows if row.what == "started"}
+    return started, {row.job: row for row in rows if row.what == "ended"}

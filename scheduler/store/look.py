@@ -58,7 +58,7 @@ def _statement(kind: str) -> Select[Any]:
     postgresql = kind == "postgresql"
     pair = (t.installation.c.key, t.installation.c.value)
     values = cast(func.json_object_agg(*pair), Text) if postgresql else func.json_group_object(*pair)
-    beat = (t.nodes.c.id, t.nodes.c.beat, t.nodes.c.lease)
+    beat = (t.nodes.c.id, t.nodes.c.beat, t.nodes.c.lease, t.nodes.c.generation)
     if postgresql:
         beats: ColumnElement[Any] = cast(func.json_agg(func.json_build_array(*beat)), Text)
     else:

@@ -57,7 +57,7 @@ def hang(loop: type[Any], flag: Path) -> None:
 def stop(flag: Path) -> None:
     tick = Planner.tick
     Planner.tick = lambda self, now: 0 if flag.exists() else tick(self, now)  # type: ignore[method-assign]
-    Planner.rests = _never  # type: ignore[method-assign]
+    Planner.rests = _never  # type: ignore[method-assign, assignment]
 
 
 def _never(_self: Any, _look: Any) -> bool:
