@@ -76,6 +76,8 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
+        self.accepted = 0
+        """How many connections were made, from the start."""
         self._links: list[_Link] = []
         self._way = _Way.PASS
         self._rate: float | None = None
@@ -205,6 +207,7 @@ class Proxy:
         with suppress(BlockingIOError):
             while True:
                 near, _ = self._listener.accept()
+                self.accepted += 1
                 if self._way in (_Way.DROP, _Way.RESET):
                     _close(near, hard=self._way is _Way.RESET)
                     continue

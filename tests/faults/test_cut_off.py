@@ -21,6 +21,8 @@ CUT = 12.0
 RED = 8.0
 """Seconds after which a node that cannot reach the database says so: it waits for a silent server for a while."""
 GREEN = 8.0
+ATTEMPTS = 3.0
+"""Connections a second that a node tries to make at most, besides those that it had."""
 LATE = 3.0
 STAMPING = 0.15
 FAULTS = ("drop", "reset", "black_hole", "stall", "half_open", "half_open_requests", "slow")
@@ -37,7 +39,7 @@ def test_the_other_node_does_what_is_due(start: Start, fault: str) -> None:
     assert began is not None
     victim = nodes.home_of(began)
     _cut(victim.proxy, fault)
-    cut = time.time()
+    cut, accepted = time.time(), victim.proxy.accepted
     held = held_by(nodes, victim.ledger_id())
     # A slow network is no outage: the node may get through now and then.
     works = fault == "slow"
@@ -45,6 +47,7 @@ def test_the_other_node_does_what_is_due(start: Start, fault: str) -> None:
         wait_for(lambda: not victim.ready, RED, "the node says that it is not ready", step=0.1)
     red = time.time() - cut
     wait_for(lambda: time.time() > cut + CUT, 2 * CUT, "the network has been broken for a while")
+    rate = (victim.proxy.accepted - accepted) / (time.time() - cut)
     victim.proxy.pass_through()
     healed = time.time()
     wait_for(lambda: victim.ready, 30, "the node is ready again")
@@ -54,6 +57,8 @@ def test_the_other_node_does_what_is_due(start: Start, fault: str) -> None:
     stamps = nodes.stamps()
     fresh = [one for one in stamps if one.kind == "S" and nodes.home_of(one) is victim and cut + 1 < one.at < healed]
     print(f"{fault}: red after {red:.1f} s, green after {green:.1f} s, latest {late:.2f} s ({which}), {len(held)} held")
+    print(f"{fault}: {rate:.1f} connections a second while it was cut off")
+    assert works or rate <= ATTEMPTS
     assert works or not fresh, "it started what it could not have claimed"
     assert late <= LATE + STAMPING
     assert green <= GREEN

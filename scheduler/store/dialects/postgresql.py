@@ -19,6 +19,7 @@ from scheduler.core.errors import DatabaseAway, StartError, Unavailable
 from scheduler.core.queries import COUNTED
 from scheduler.store.dialects.base import PATIENCE, close_all
 from scheduler.store.dialects.bounded import BoundedConnection
+from scheduler.store.dialects.reconnect import Reconnect
 
 _MIGRATION_LOCK = 0x7363686564  # any number that all releases share
 
@@ -64,7 +65,13 @@ class PostgresDatabase:
                 "tcp_user_timeout": 10_000,
             },
         )
-        event.listen(self.engine, "do_connect", _connect)
+        self._reconnect: Reconnect[BoundedConnection] = Reconnect()
+        event.listen(self.engine, "do_connect", self._connect)
+
+    def _connect(
+        self, _dialect: object, _record: object, args: Sequence[Any], options: dict[str, Any]
+    ) -> BoundedConnection:
+        return self._reconnect.connected(lambda: BoundedConnection.connect(*args, **options))
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -170,10 +177,6 @@ _MISTAKES: tuple[tuple[str, str], ...] = (
     (r"invalid (connection option|port number|sslmode value|URI)", "correct the database URL"),
     (r"server does not support SSL", "leave out sslmode, or switch SSL on at the server"),
 )
-
-
-def _connect(_dialect: object, _record: object, args: Sequence[Any], options: dict[str, Any]) -> BoundedConnection:
-    return BoundedConnection.connect(*args, **options)
 
 
 @contextmanager
