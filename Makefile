@@ -10,7 +10,7 @@ WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 # Tests, and hundreds of programs that they start, are compiled once and not at each start, whatever the shell says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run demo test bench lowest lanes check fix lock clean runtime dev
+.PHONY: help run demo test model bench lowest lanes check fix lock clean runtime dev
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -23,6 +23,9 @@ demo: runtime ## lose a third of the webhooks for a minute, and count what scans
 
 test: dev ## set up and run the whole suite
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+model: runtime ## check the model of locks, leases and fences (needs spin and gcc; docs/model.md)
+	$(BIN)/python -m model
 
 bench: dev ## measure the product beside its peers (ONLY=name for one; ARGS=--ours, --tiny, --profile)
 	$(BIN)/python -m bench $(ARGS) $(ONLY)
