@@ -34,13 +34,20 @@ _COUNTED: Mapping[str, tuple[ColumnElement[str], ColumnElement[bool]]] = {
     "waiting of": (t.runs.c.job, t.IS_PENDING),
     "dead letters of": (t.runs.c.job, t.DEAD_LETTER),
 }
-_COUNTS: dict[str, Select[Any]] = {
-    _NEWEST: select(literal(_NEWEST, Text), literal("", Text), func.coalesce(func.max(t.generations.c.id), 0)),
-    **{
-        word: select(literal(word, Text), name, func.count()).where(where).group_by(name)
-        for word, (name, where) in _COUNTED.items()
-    },
-}
+
+
+def _counting(word: str) -> Select[Any]:
+    if word == _NEWEST:
+        return _numbers(word, literal("", Text), func.coalesce(func.max(t.generations.c.id), 0))
+    name, where = _COUNTED[word]
+    return _numbers(word, name, func.count()).where(where).group_by(name)
+
+
+def _numbers(word: str, *columns: ColumnElement[Any]) -> Select[Any]:
+    return select(literal(word, Text), *columns)
+
+
+_COUNTS = {word: _counting(word) for word in (_NEWEST, *_COUNTED)}
 _OF_QUEUES = ("running", "ready", *(f"waiting for {word}" for word in _WAITING))
 
 

@@ -44,8 +44,9 @@ def look(session: Session, node: str, generation: int, now: datetime | None, mar
 
 
 def _mark(snapshot: str, beats: int, values: dict[str, str]) -> str:
-    """The number of writing transactions that were begun, without those that are of no interest. While one is under way
-    it is a mark that no other look has: what that one writes shows under the same number."""
+    """The number of transactions that were begun, up to the last one that has written, without those that are of no
+    interest. While an earlier one is under way it is a mark that no other look has: what that one writes will show
+    under the same number."""
     oldest, following, _ = snapshot.split(":")
     if oldest != following:
         return f"{snapshot} {beats}"

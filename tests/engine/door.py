@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from scheduler.core.errors import DatabaseAway
+from scheduler.core.look import Look
 from scheduler.store.store import SqlStore
 
 
@@ -65,6 +67,10 @@ class Door:
 
     def db_status(self) -> Any:
         return self._store.db_status()
+
+    def look(self, node: str, generation: int, last: Look | None = None) -> Look:
+        self._reach()
+        return replace(self._store.look(node, generation, last), now=self._now())
 
     def now(self) -> datetime:
         return self._now()

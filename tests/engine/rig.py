@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 from scheduler.config.load import load_texts
 from scheduler.core.commands import AuditReport, Reloaded
+from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Launch
 from scheduler.core.ids import new_id
 from scheduler.core.job import Configuration
@@ -25,6 +27,7 @@ from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
 from scheduler.engine.invariants import Invariants
 from scheduler.engine.keeper import Keeper
+from scheduler.engine.lookout import Part
 from scheduler.engine.planner import HEARING, Planner
 from scheduler.engine.recovery import predecessors, recover
 from scheduler.engine.reload import Reloader
@@ -183,12 +186,21 @@ class Rig:
             self.turn(**by)
         now = self.store.now()
         if self.lease is not None:
-            self.beats.tick(now)
-        self.keeper.tick(now)
-        self.plan(now)
-        self.inbox.tick(now)
-        self.worker.tick(now)
-        self.vigil.tick(now)
+            self.check_rest(self.beats, self.beats.tick, now)
+        self.check_rest(self.keeper, self.keeper.tick, now)
+        self.check_rest(self.planner, self.plan, now)
+        self.check_rest(self.inbox, self.inbox.tick, now)
+        self.check_rest(self.worker, self.worker.tick, now)
+        self.check_rest(self.vigil, self.vigil.tick, now)
+
+    def check_rest(self, part: Part, tick: Callable[[datetime], int], now: datetime) -> int:
+        """Its tick. Where it would have rested instead, it must not find anything to do."""
+        rests = False
+        with suppress(Unavailable):
+            rests = part.rests(self.store.look(self.node, self.in_force.current.generation))
+        done = tick(now)
+        assert not (rests and done), f"{type(part).__name__} would have rested"
+        return done
 
     def plan(self, now: datetime | None = None) -> int:
         """A turn of the planner, and another one where it asked for that after listening."""

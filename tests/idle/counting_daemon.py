@@ -31,7 +31,7 @@ def count(file: Path) -> None:
         if not words.startswith(("BEGIN", "SET ")):
             sink.write(f"{words}\n")
 
-    Lookout._ask = told  # type: ignore[method-assign]
+    Lookout._ask = told  # type: ignore[method-assign, assignment]
 
 
 if __name__ == "__main__":
