@@ -77,6 +77,8 @@ class Connection(HttpToolsProtocol):
         self._feeding = False
         self._first: tuple[RequestResponseCycle, ASGI3Application] | None = None
         """The request whose head ended in the bytes that are being read."""
+        self._handed: RequestResponseCycle | None = None
+        """The last request that an app took at hand."""
         self._opening: tuple[Any, dict[int, bytes]] = (None, {})
         """The header lines of every answer, and what those of a status begin with."""
         self._since = self.loop.time()
@@ -192,8 +194,18 @@ class Connection(HttpToolsProtocol):
         if cycle.disconnected:
             return  # What came after its head could not be read.
         at_hand, scope = self._at_hand, cast(dict[str, Any], cycle.scope)
-        if cycle.more_body or at_hand is None or not at_hand(scope, bytes(cycle.body)):
+        if at_hand is not None and not cycle.more_body and at_hand(scope, bytes(cycle.body)):
+            self._handed = cycle
+        else:
             super()._start_asgi_task(cycle, app)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Who sends nothing more may still wait for the answer; whether it does. Of requests that take longer it is
+        taken as a goodbye."""
+        if self._handed is None or self._handed.response_complete or self._body:
+            return False
+        self.cycle.keep_alive = False
+        return True
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

@@ -259,6 +259,30 @@ def test_requests_on_one_connection_and_ahead_of_answers() -> None:
     assert [event for _, event in hooks.inbox.events] == ["e0", "e1", "e2", "e3", "e4", "last"]
 
 
+def test_who_sends_nothing_more_is_still_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks, heard = Hooks(), threading.Event()
+    submit, end = hooks.inbox.submit, connection.Connection.eof_received
+
+    def hear(self: connection.Connection) -> bool:
+        heard.set()
+        return end(self)
+
+    def store(*asked: Any) -> None:
+        threading.Thread(target=lambda: heard.wait(10) and submit(*asked)).start()
+
+    monkeypatch.setattr(connection.Connection, "eof_received", hear)
+    monkeypatch.setattr(hooks.inbox, "submit", store)
+    hooks.renew()
+    with hooks.open() as address, socket.create_connection(address, timeout=10) as connected:
+        connected.sendall(request(body_of(), {"Connection": "keep-alive"}))
+        connected.shutdown(socket.SHUT_WR)
+        raw = b""
+        while part := connected.recv(65536):
+            raw += part
+    assert raw.startswith(b"HTTP/1.1 202 Accepted\r\n")
+    assert b"connection: close\r\n" in raw
+
+
 def test_many_connections_at_once() -> None:
     hooks = Hooks()
     with hooks.open() as address:
