@@ -36,6 +36,8 @@ from scheduler.observe.tally import Tally
 
 EVERY = 5.0
 """Seconds between two looks at the database."""
+ASKING, LULL = 180.0, 60.0
+"""For so many seconds somebody who asked is expected again; while nobody is, what other nodes do is read less often."""
 WHOLE = 300.0
 """Seconds after which a look takes in every job again, not just those of which something was heard."""
 OVERDUE = 12.0
@@ -80,6 +82,7 @@ class Metrics:
         self._scans = ScanLook()
         self._read_at = -math.inf
         self._whole_at = -math.inf
+        self._refreshed_at = self._asked_at = -math.inf
         self._mark: str | None = None
         self._touched: set[str] | None = None
         self._now = datetime.now(UTC)
@@ -89,11 +92,14 @@ class Metrics:
         bus.subscribe(self._hear)
 
     def rests(self, look: Look) -> bool:
-        """Nothing was written since the last refresh, so what it read is what is there now; or that is no EVERY ago."""
+        """Nothing was written since the last refresh, so what it read is what is there now; or that is no EVERY ago.
+        What other nodes write may wait for LULL while nobody asks."""
         monotonic = self._monotonic()
         if monotonic - self._read_at < EVERY:
             return True
-        if self._gauges is None or self._touched is None or self._touched or look.mark != self._mark:
+        asked = monotonic - self._asked_at < ASKING
+        elsewhere = look.mark != self._mark and (asked or monotonic - self._refreshed_at >= LULL)
+        if self._gauges is None or self._touched is None or self._touched or elsewhere:
             self._mark = look.mark
             return False
         with self._lock:
@@ -126,11 +132,12 @@ class Metrics:
         with self._lock:
             self._jobs.update(gauges)
             self._gauges, self._now, self._read_at, self._database_up = gauges, now, monotonic, True
-            self._scans = scans
+            self._refreshed_at, self._scans = monotonic, scans
         return True
 
     def render(self) -> bytes:
         """The exposition text. Takes no lock that a refresh holds while it waits for the database."""
+        self._asked_at = self._monotonic()
         configuration = self._configuration()
         parts: list[bytes] = []
         with self._lock:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Text, and_, func, literal, select, union_all
+from sqlalchemy import ColumnElement, Row, Select, Text, and_, func, literal, null, select, union_all
 
 from scheduler.core.canary import CANARY
 from scheduler.core.queries import FAREWELL, Gauges, JobGauge, NodeView, QueueView
@@ -104,9 +104,7 @@ def _jobs(
     these: ColumnElement[bool] = t.IS_PRESENT
     if names is not None:
         these = and_(these, session.among(t.jobs.c.name, names))
-    paused_query = select(t.pauses.c.job, func.min(t.pauses.c.start)).where(in_force(now)).group_by(t.pauses.c.job)
-    paused: dict[str, datetime] = dict(session.rows(paused_query).all())
-    started, ended = _last(session, these)
+    started, ended, paused = _moments(session, these, now)
     for row in session.rows(select(*STATE).where(these).order_by(t.jobs.c.name)):
         state = state_of(row)
         end = ended.get(state.name)
@@ -115,8 +113,8 @@ def _jobs(
             running=counted["running of"].get(state.name, 0),
             waiting=counted["waiting of"].get(state.name, 0),
             dead_letters=counted["dead letters of"].get(state.name, 0),
-            paused_since=paused.get(state.name),
-            last_start_at=started.get(state.name),
+            paused_since=None if state.name not in paused else paused[state.name].started_at,
+            last_start_at=None if state.name not in started else started[state.name].started_at,
             last_end_at=None if end is None else end.finished_at,
             last_duration=None if end is None else seconds_of(end),
             last_exit_code=None if end is None else end.exit_code,
@@ -145,13 +143,19 @@ def last_seq(instant: ColumnElement[Any]) -> ColumnElement[Any]:
     return query.order_by(instant.desc()).limit(1).correlate(t.jobs).scalar_subquery()
 
 
-def _last(session: Session, jobs: ColumnElement[bool]) -> tuple[dict[str, datetime], dict[str, Row[Any]]]:
-    """By job: when a run of it started last, and the run of it that ended last."""
-    columns = (t.runs.c.job, t.runs.c.started_at, t.runs.c.finished_at, t.runs.c.took, t.runs.c.exit_code)
+def _moments(session: Session, jobs: ColumnElement[bool], now: datetime) -> list[dict[str, Row[Any]]]:
+    """By job: the run of it that started last, the one that ended last, and (as `started_at`) since when it is
+    paused."""
+    runs = t.runs.c
     parts = []
-    for word, instant in (("started", t.runs.c.started_at), ("ended", t.runs.c.finished_at)):
+    for word, instant in (("started", runs.started_at), ("ended", runs.finished_at)):
         present = select(last_seq(instant)).select_from(t.jobs).where(jobs)
-        parts.append(select(literal(word, Text).label("what"), *columns).where(t.runs.c.seq.in_(present)))
-    rows = session.connection.execute(union_all(*parts)).all()
-    started = {row.job: row.started_at for row in rows if row.what == "started"}
-    return started, {row.job: row for row in rows if row.what == "ended"}
+        columns = (runs.job, runs.started_at, runs.finished_at, runs.took, runs.exit_code)
+        parts.append(_numbers(word, *columns).where(runs.seq.in_(present)))
+    since = func.min(t.pauses.c.start)
+    nothing = (null() for _ in range(3))
+    parts.append(_numbers("paused", t.pauses.c.job, since, *nothing).where(in_force(now)).group_by(t.pauses.c.job))
+    found: dict[str, dict[str, Row[Any]]] = {"started": {}, "ended": {}, "paused": {}}
+    for row in session.connection.execute(union_all(*parts)):
+        found[row[0]][row.job] = row
+    return list(found.values())
