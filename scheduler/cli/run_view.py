@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from scheduler.cli.daemon import part
@@ -83,6 +84,7 @@ def _attempts(surface: Surface, run: Shown) -> None:
     attempts = run["attempts"]
     if not attempts:
         return
+    hosts = {node["id"]: node["host"] for node in surface.daemon.get("/v1/nodes")["nodes"]}
     zone = surface.zone
     times = column([one["started_at"] for one in attempts], zone, surface.now())
     surface.out(f"\n{counted(len(attempts), 'attempt').capitalize()}")
@@ -102,12 +104,20 @@ def _attempts(surface: Surface, run: Shown) -> None:
             took(one["duration_s"]),
             _outcome(one),
             counted(one["left"], "process", "processes") if one["left"] else "-",
-            (one["node"] or "-")[-8:],
+            _node(one, hosts),
             str(one["fence"]),
         ]
         for one, time in zip(attempts, times, strict=True)
     ]
     surface.table(columns, rows)
+
+
+def _node(attempt: Shown, hosts: Mapping[str, str]) -> str:
+    """Which node it was on, and where that is, as long as that is remembered."""
+    node = attempt["node"]
+    if not node:
+        return "-"
+    return f"{node[-8:]} {hosts[node]}" if node in hosts else str(node[-8:])
 
 
 def _outcome(attempt: Shown) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from scheduler.core.durations import format_duration
 from scheduler.core.execution import Bus
+from scheduler.core.ids import short
 from scheduler.core.lifecycle import settle, timed
-from scheduler.core.model import FailReason, Run
+from scheduler.core.model import FailReason, Node, Run
 from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.core.ports import Store, Transaction
 from scheduler.engine.aftermath import announce_settled, settle_all
@@ -15,8 +17,6 @@ from scheduler.engine.flips import publish_flips
 from scheduler.engine.in_force import InForce
 
 BATCH = 500
-
-LOST = Failed(FailReason.LOST, "its node died before it ended")
 
 
 def close_orphans(
@@ -45,8 +45,9 @@ def close_orphans(
             if not orphans:
                 return closed
             decided = []
+            nodes = {node.id: node for node in tx.nodes.all()}
             for run in orphans:
-                outcome = known.get((run.id, run.attempt), LOST)
+                outcome = known.get((run.id, run.attempt)) or _lost(nodes.get(run.node or ""), now)
                 settlement = settle(run, outcome, in_force.job(run.job), now, 0.0)
                 decided.append(timed(settlement, outcome.span, now, boottime))
             after = settle_all(tx, in_force, decided, now, orphans=True)
@@ -54,14 +55,26 @@ def close_orphans(
         publish_flips(bus, after.flipped)
         for run in after.runs:
             former = before[run.id]
-            outcome = known.get((run.id, former.attempt), LOST)
-            lost = isinstance(outcome, Failed) and outcome.reason is FailReason.LOST
+            told = known.get((run.id, former.attempt))
+            lost = told is None or (isinstance(told, Failed) and told.reason is FailReason.LOST)
             if lost:
                 bus.publish("run.lost", run=run.id, job=run.job, attempt=former.attempt, node=former.node)
             announce_settled(bus, run, now, lost_with=former.node if lost else None)
         closed += len(after.runs)
         if not after.runs or len(orphans) < BATCH:
             return closed
+
+
+def _lost(node: Node | None, now: datetime) -> Failed:
+    """What is said of an attempt that ended with its node."""
+    if node is None:
+        return Failed(FailReason.LOST, "its node died before it ended")
+    what = "was stopped" if node.state == "stopped" else "died"
+    text = f"its node {what} before it ended: {short(node.id)} on {node.host}"
+    ended = node.lease is not None and node.beat_at is not None and now - node.beat_at >= node.lease
+    if node.state == "dead" and ended and node.lease is not None:
+        text += f", whose lease of {format_duration(node.lease)} had ended"
+    return Failed(FailReason.LOST, text)
 
 
 def _judgeable(
