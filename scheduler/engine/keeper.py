@@ -20,6 +20,8 @@ log = structlog.get_logger("engine")
 
 STEP = timedelta(seconds=1)
 """A clock that moves this much against the one that never steps, between two ticks, was set."""
+PROMPT = timedelta(milliseconds=500)
+"""A time that took longer to come says too little about the moment at which it is compared."""
 REPORT_INTERVAL = 2.0
 """Seconds between two looks at what running work reports."""
 STEPS = "clock_steps"
@@ -66,9 +68,8 @@ class Keeper:
         in the database nobody sees that there are."""
         if look.orphans or look.generation > self._in_force.current.generation or self._last is None:
             return False
-        before, then, known = self._last
         steady, steps = self._clock.boottime(), look.values.get(STEPS)
-        if steps != known or abs((look.now - before) - timedelta(seconds=steady - then)) > STEP:
+        if steps != self._last[2] or abs(self._step(look.now, steady)) > STEP:
             return False
         self._remember(look.now, steady, steps, SetBack.read(look.values.get(SET_BACK)))
         self._ship_reports()
@@ -79,6 +80,12 @@ class Keeper:
         whose compare-and-set on the number of steps succeeds does it. A machine that slept was not set: its wall clock
         is compared with the clock that counts sleep."""
         steady = self._clock.boottime()
+        if self._last is None or abs(self._step(now, steady)) > STEP:
+            # What looks like a step may be time for which this process was stopped since it was told `now`.
+            measured = self._measured()
+            if measured is None:
+                return
+            now, steady = measured
         with self._store.read() as tx:
             steps = tx.generations.value(STEPS)
             back = SetBack.read(tx.generations.value(SET_BACK))
@@ -91,8 +98,7 @@ class Keeper:
                 tx.generations.set_value(SET_BACK, back.written())
             log.warning("clock_behind_ledger", seconds=round((latest - now).total_seconds(), 3))
         if self._last is not None:
-            before, then, known = self._last
-            step = (now - before) - timedelta(seconds=steady - then)
+            step, known = self._step(now, steady), self._last[2]
             if abs(step) > STEP and steps == known:
                 with self._store.begin() as tx:
                     if tx.generations.swap_value(STEPS, known, str(int(known or "0") + 1)):
@@ -104,6 +110,18 @@ class Keeper:
                 log.warning("clock_stepped", seconds=round(step.total_seconds(), 3))
                 self._bus.publish("clock.stepped", seconds=step.total_seconds())
         self._remember(now, steady, steps, back)
+
+    def _step(self, now: datetime, steady: float) -> timedelta:
+        """By how much the clock of planning was set since the last look, if it shows `now` at `steady`."""
+        assert self._last is not None
+        before, then, _ = self._last
+        return (now - before) - timedelta(seconds=steady - then)
+
+    def _measured(self) -> tuple[datetime, float] | None:
+        """Both clocks at one moment; None if they could not be read together, which the next tick tries again."""
+        before = self._clock.boottime()
+        now = self._store.now()
+        return (now, before) if self._clock.boottime() - before <= PROMPT.total_seconds() else None
 
     def _remember(self, now: datetime, steady: float, steps: str | None, back: SetBack | None) -> None:
         self._last = (now, steady, steps)

@@ -152,6 +152,35 @@ def test_a_machine_that_slept_was_not_set(sqlite: SqlStore) -> None:
     assert rig.named("clock.stepped") == []
 
 
+@pytest.mark.parametrize("how", ["suspend", "turn"])
+def test_a_node_that_was_stopped_inside_a_tick_has_seen_no_step(sqlite: SqlStore, how: str) -> None:
+    """The machine slept, or the process was stopped, after the time was read. Waits stay as long as they were."""
+    rig = Rig(sqlite, jobs({"a": {"retries": ["10h"]}}))
+    rig.desk.run_now("a", author="me")
+    rig.tick()
+    rig.finish(failed())
+    rig.tick(seconds=1)
+    (run,) = rig.runs("a")
+    read = rig.store.now()
+    getattr(rig.clock, how)(hours=8)
+    rig.keeper.tick(read)
+    assert rig.keeper.set_back is None
+    rig.tick(seconds=1)
+    assert rig.run(run.id).not_before == run.not_before
+    assert rig.named("clock.stepped") == []
+
+
+def test_a_step_is_not_believed_from_a_database_that_answers_late(sqlite: SqlStore) -> None:
+    rig = Rig(sqlite, jobs())
+    rig.tick()
+    prompt = rig.store.now
+    rig.store.now = lambda: (prompt(), rig.clock.turn(seconds=2))[0]  # type: ignore[method-assign]
+    rig.keeper.tick(rig.clock.now() - timedelta(seconds=3))
+    rig.store.now = prompt  # type: ignore[method-assign]
+    rig.tick(seconds=1)
+    assert rig.named("clock.stepped") == []
+
+
 def test_slow_drift_is_not_a_step(sqlite: SqlStore) -> None:
     rig = Rig(sqlite, jobs())
     for _ in range(20):
