@@ -61,6 +61,16 @@ def fate_of(run: Shown, now: datetime) -> str:
     return reason_of(run) if run["status"] == "FAILED" else result_of(run, now)
 
 
+def verdict_of(run: Shown, now: datetime) -> str:
+    """In one line where it stands: `COMPLETED after 25s: ok`, `FAILED after 5ms: exit 2`, `RUNNING for 3.0s: 40 %`. How
+    long it took goes before the reason: that may be a sentence, which a length at its end would change."""
+    status, length, fate = run["status"], run_took(run, now), fate_of(run, now)
+    if status == "RUNNING":
+        fate = fate.removeprefix("running").lstrip(" ,")
+    head = status if length == "-" else f"{status} {'for' if status == 'RUNNING' else 'after'} {length}"
+    return f"{head}: {fate}" if fate else head
+
+
 def failure(run: Shown) -> str:
     """Why a run or an attempt failed."""
     reason = str(run.get("reason") or run.get("outcome") or "failed")
@@ -170,11 +180,9 @@ def run_took(run: Shown, now: datetime) -> str:
 
 
 def pause_of(pause: Shown, zone: str | None, now: datetime) -> str:
-    """`paused until Mon 08:00 Europe/Paris (in 2d) by ana: "CDN move"`."""
-    end = "somebody resumes it" if pause["until"] is None else both(pause["until"], zone, now)
-    text = f"paused until {end}"
-    if pause["author"]:
-        text += f" by {pause['author']}"
+    """`paused by ana until Mon 08:00 Europe/Paris (in 2d): "CDN move"`."""
+    text = f"paused by {pause['author']}" if pause["author"] else "paused"
+    text += " until " + ("somebody resumes it" if pause["until"] is None else both(pause["until"], zone, now))
     if pause["reason"]:
         text += f': "{pause["reason"]}"'
     return text

@@ -53,7 +53,7 @@ def problems_of(
             waiting = "1 run waits" if behind == 1 else f"{behind} runs wait"
             letters += f", behind which {waiting} until somebody retries or discards {'it' if count == 1 else 'them'}"
         if job in by_job:
-            by_job[job]["what"] += f"; {letters}" + (f" ({look})" if behind else "")
+            by_job[job]["what"] += f"; {letters} ({look})"
             continue
         what = f"{letters}: runs with a payload that gave up"
         found.append(_problem("dead_letters", job, None, what, look))

@@ -120,7 +120,8 @@ def test_wait_goes_through_retries_and_fails_with_the_run(served: Served, capsys
     assert codes == [1]
     out, err = capsys.readouterr()
     assert out == "printed\nprinted\n"
-    assert "✗ FAILED, exit 2" in err
+    assert "✗ FAILED after " in err
+    assert ": exit 2" in err
 
 
 def test_waiting_too_long_is_exit_6(served: Served, capsys: Captured) -> None:
@@ -197,10 +198,12 @@ def test_a_retry_that_goes_on_waiting_says_for_what(served: Served, capsys: Capt
 
 def test_pause_and_resume(served: Served, capsys: Captured) -> None:
     assert served.schedctl("pause", "report", "minutely", "--until", "tomorrow 08:00", "--reason", "move") == 0
-    assert [line.split(" by ")[0] for line in capsys.readouterr().out.splitlines()] == [
-        "report: paused until Tue 08:00 Europe/Paris (in 23h)",
-        "minutely: paused until Tue 08:00 Europe/Paris (in 23h)",
+    assert capsys.readouterr().out.splitlines() == [
+        f'{job}: paused by {getpass.getuser()} until Tue 08:00 Europe/Paris (in 23h): "move"'
+        for job in ("report", "minutely")
     ]
+    assert served.schedctl("pause", "report") == 0
+    assert capsys.readouterr().out == f"report: paused by {getpass.getuser()} until somebody resumes it\n"
     assert served.schedctl("resume", "report", "ticket") == 0
     out, err = capsys.readouterr()
     assert out == "report: resumed\n"

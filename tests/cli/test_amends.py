@@ -54,6 +54,17 @@ def test_backfill_first_dry_then_wet(served: Served, capsys: Captured) -> None:
     assert "nothing to backfill" in capsys.readouterr().err
 
 
+def test_many_that_a_backfill_leaves_out_are_a_number(served: Served, capsys: Captured) -> None:
+    for _ in range(11):
+        served.rig.tick(minutes=1)
+        served.rig.finish()
+    capsys.readouterr()
+    assert served.schedctl("backfill", "minutely", "--from", "2026-03-02T09:00", "--dry-run") == 0
+    said = capsys.readouterr().err
+    assert "11 instants left out, completed\n" in said
+    assert ": left out" not in said
+
+
 def test_backfill_begins_after_the_last_success(served: Served, capsys: Captured) -> None:
     served.rig.tick(minutes=1)
     served.rig.finish()

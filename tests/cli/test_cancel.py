@@ -45,6 +45,7 @@ def test_the_only_unfinished_run_is_meant_however_many_came_after_it(screen: Scr
     (run,) = screen.rig.runs("minutely")
     (line,) = screen("cancel", "minutely")
     assert line.startswith(f"minutely {run.id[-8:]}: asked to end (is killed in 30s if it does not): canceled by ")
+    assert ": was already asked to end just now (is killed in " in screen("cancel", "minutely")[0]
     screen.rig.clock.turn(seconds=12)
     (line,) = screen("cancel", "minutely", "--reason", "again")
     assert screen.code == 0

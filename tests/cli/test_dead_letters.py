@@ -93,6 +93,8 @@ def test_only_dead_letters_are_meant(screen: Screen, letters: list[str], verb: s
     ):
         assert screen("dead-letters", verb, *arguments) == []
         assert screen.code == code, arguments
+    screen("dead-letters", verb, "ticket")
+    assert f"hint: for all of a job: schedctl dead-letters {verb} --job ticket\n" in screen.err
     assert len(listed(screen)) == 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from datetime import timedelta
 
 import pytest
@@ -202,8 +203,12 @@ def test_describe_a_job_that_raised_an_alarm(screen: Screen) -> None:
 def test_describe_a_paused_job(screen: Screen) -> None:
     screen("pause", "report", "--for", "2h", "--reason", "move")
     text = "\n".join(screen("describe", "report"))
-    assert "Pause         paused until Mon 11:00 Europe/Paris (in 2h) by " in text
+    assert f"Pause         paused by {getpass.getuser()} until Mon 11:00 Europe/Paris (in 2h): " in text
     assert ': "move"' in text
+    assert "; skipped unless it is resumed before" not in text, "the pause ends before its next run"
+    screen("pause", "report")
+    (coming,) = [line for line in screen("describe", "report") if line.startswith("Next run")]
+    assert coming.endswith("; skipped unless it is resumed before")
     assert screen.err == "next: schedctl resume report\n"
 
 
@@ -225,7 +230,7 @@ def test_logs(screen: Screen) -> None:
     screen.rig.executor.finish_all()
     screen.rig.tick(seconds=1)
     assert screen("logs", "minutely") == ["printed"]
-    assert "COMPLETED, ok after 0.0s" in screen.err
+    assert "COMPLETED after 0.0s: ok" in screen.err
     (run,) = screen.rig.runs("minutely")
     assert screen.json("logs", run.id[-8:]) == {"run_id": run.id, "attempt": 1, "output": "printed\n"}
     screen("logs", "minutely", "--attempt", "2")
@@ -263,13 +268,14 @@ def test_status_is_0_when_all_is_well_and_1_when_not(screen: Screen) -> None:
 def test_status_says_what_is_wrong_with_the_daemon_itself(screen: Screen) -> None:
     screen.served.faces.said = [
         Remark("leaving", "this node is leaving: it plans and claims nothing"),
-        Remark("configuration", "the last reload was refused: no"),
+        Remark("configuration", "the last reload was refused: a.yaml:1:1: no\na.yaml:2:1: neither"),
     ]
     lines = screen("status")
     assert screen.code == 1
     assert lines[0].startswith("✗ 2 things need attention")
     assert any("this node is leaving" in line for line in lines)
-    assert any("the last reload was refused" in line for line in lines)
+    first = lines.index("✗ configuration  the last reload was refused: a.yaml:1:1: no")
+    assert lines[first + 1] == "    a.yaml:2:1: neither", "a line for each error"
 
 
 def test_audit(screen: Screen) -> None:

@@ -114,7 +114,8 @@ def test_status_tells_of_dead_letters_and_remarks(acting: Client, faces: Faces) 
     assert of_daemon == [
         ("configuration", "the file was not taken", "2026-03-02T08:00:00Z", "schedctl reload"),
     ]
-    assert status["problems"][1]["what"] == "failed at its last run; 1 dead letter"
+    what = "failed at its last run; 1 dead letter (schedctl dead-letters list --job ticket)"
+    assert status["problems"][1]["what"] == what
     letters = acting.get("/v1/dead-letters").json()["entries"]
     assert [letter["payload"] for letter in letters] == [1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import click
@@ -17,6 +18,9 @@ from scheduler.core.stamp import to_text
 
 LONG = 120.0
 """Seconds that thousands of instants may take."""
+
+FEW = 10
+"""Instants that are left out and named one by one."""
 
 
 @verb(
@@ -48,9 +52,7 @@ def backfill(
         return 0
     if done["runs"]:
         _table(surface, done)
-    for one in done["left_out"]:
-        run = f" (run {one['run_id'][-8:]})" if one["run_id"] else ""
-        surface.say(f"{both(one['scheduled_for'], surface.zone, surface.now())}: left out, {one['why']}{run}")
+    _left_out(surface, done["left_out"])
     count = counted(len(done["runs"]), "run")
     surface.say(f"{job}: {count} would be made; nothing was changed" if dry_run else f"{job}: {count} made")
     if dry_run and done["runs"]:
@@ -66,6 +68,17 @@ def _table(surface: Surface, done: dict[str, Any]) -> None:
         [both(one["scheduled_for"], surface.zone, surface.now()), (one["run_id"] or "-")[-8:]] for one in done["runs"]
     ]
     surface.table(columns, rows)
+
+
+def _left_out(surface: Surface, instants: list[dict[str, Any]]) -> None:
+    """Each by itself while they are few; else how many for which reason."""
+    if len(instants) > FEW:
+        for why, count in Counter(one["why"] for one in instants).items():
+            surface.say(f"{counted(count, 'instant')} left out, {why}")
+        return
+    for one in instants:
+        run = f" (run {one['run_id'][-8:]})" if one["run_id"] else ""
+        surface.say(f"{both(one['scheduled_for'], surface.zone, surface.now())}: left out, {one['why']}{run}")
 
 
 def _again(job: str, since: str | None, until: str | None, most: int) -> str:

@@ -57,7 +57,9 @@ def _said(surface: Surface, seen: Shown) -> str:
         return f"{name}: {seen['cancel']}"
     if not seen["asked_before"]:
         return f"{name}: asked to end{_killed(surface, seen, ' if it does not')}: {seen['cancel']}"
-    when = f" {ago(seen['asked_at'], surface.now())}" if seen["asked_at"] else ""
+    said = ago(seen["asked_at"], surface.now()) if seen["asked_at"] else ""
+    # "asked to end now" would be an order.
+    when = " just now" if said == "now" else f" {said}" if said else ""
     return f"{name}: was already asked to end{when}{_killed(surface, seen, '')}: {seen['cancel']}"
 
 

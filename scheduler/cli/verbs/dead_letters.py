@@ -76,7 +76,7 @@ def list_letters(surface: Surface, job: str | None, limit: int) -> int:
 @click.option("--reason", default="", metavar="TEXT", help="Kept with the new runs.")
 def retry(surface: Surface, runs: tuple[str, ...], job: str | None, reason: str) -> int:
     """Makes a new run of each letter, with its payload. Exit 1 if one of them could not be retried."""
-    body = {**_chosen(surface, runs, job), "reason": reason}
+    body = {**_chosen(surface, runs, job, "retry"), "reason": reason}
     done = surface.daemon.post("/v1/dead-letters/retry", body)["retried"]
     made = [one for one in done if one["error"] is None]
     code = 0 if len(made) == len(done) else 1
@@ -99,7 +99,7 @@ def retry(surface: Surface, runs: tuple[str, ...], job: str | None, reason: str)
 def discard(surface: Surface, runs: tuple[str, ...], job: str | None) -> int:
     """Lets letters go: nobody is told of them any more. The runs stay in the history, with their payloads, as long as
     others do, and `schedctl retry` takes them."""
-    gone = surface.daemon.post("/v1/dead-letters/discard", _chosen(surface, runs, job))["discarded"]
+    gone = surface.daemon.post("/v1/dead-letters/discard", _chosen(surface, runs, job, "discard"))["discarded"]
     if surface.structured(gone, gone):
         return 0
     for run in gone:
@@ -115,21 +115,21 @@ def _why(letter: Shown) -> str:
     return reason_of(letter) + waiting
 
 
-def _chosen(surface: Surface, runs: tuple[str, ...], job: str | None) -> Shown:
+def _chosen(surface: Surface, runs: tuple[str, ...], job: str | None, what: str) -> Shown:
     """The body that means these letters. UsageError if none or both ways were typed, NotFound for a run that is not
     there, Refused for one that is no dead letter (any more)."""
     if bool(runs) == (job is not None):
         raise click.UsageError("name the runs, or say --job JOB")
     if job is not None:
         return {"job": job}
-    return {"runs": [_letter(surface, text) for text in runs]}
+    return {"runs": [_letter(surface, text, what) for text in runs]}
 
 
-def _letter(surface: Surface, text: str) -> str:
+def _letter(surface: Surface, text: str, what: str) -> str:
     run = named_run(surface, text)
     # A job's name may look like the end of an id.
     if run is None or not run["run_id"].endswith(text):
-        hint = f"for all of a job: {command_line('dead-letters', 'list', '--job', text)}"
+        hint = f"for all of a job: {command_line('dead-letters', what, '--job', text)}"
         raise NotFound(f"no run {text!r}", hint=hint)
     if run["status"] != "FAILED" or not run["has_payload"] or run["discarded_at"] is not None:
         if run["retried_by"]:

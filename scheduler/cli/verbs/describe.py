@@ -13,7 +13,7 @@ from scheduler.cli.sheet import digest, line, written
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted, plain, width
-from scheduler.cli.times import took
+from scheduler.cli.times import read, took
 from scheduler.cli.verb import verb
 from scheduler.cli.verbs.next_times import time_rows
 from scheduler.cli.verbs.runs import show as show_runs
@@ -66,9 +66,7 @@ def _head(surface: Surface, job: Shown) -> None:
             line(surface, "", job["schedule_in_words"])
     if job["definition"].get("on_event"):
         line(surface, "Events", _events(job["definition"]["on_event"]))
-    what = "Expected" if job["external"] else "Next run"
-    rests = "removed" if job["state"] == "removed" else "disabled"
-    line(surface, what, surface.when(job["next_run_at"], zone) if job["enabled"] else f"- ({rests})")
+    line(surface, "Expected" if job["external"] else "Next run", _coming(surface, job, zone))
     line(
         surface, "Deadline", surface.when(job["deadline_at"]) if job["deadline_at"] else "none: nothing is expected now"
     )
@@ -92,6 +90,18 @@ def _head(surface: Surface, job: Shown) -> None:
         if pause is not None:
             begins = "" if pause is job["pause"] else f"from {surface.when(pause['from'])}: "
             line(surface, "Pause", begins + pause_of(pause, surface.zone, now))
+
+
+def _coming(surface: Surface, job: Shown, zone: str | None) -> str:
+    """Its next instant, and whether a pause will be in the way of it."""
+    if not job["enabled"]:
+        return "- (removed)" if job["state"] == "removed" else "- (disabled)"
+    coming, pause = read(job["next_run_at"]), job["pause"]
+    text = surface.when(job["next_run_at"], zone)
+    if coming is None or pause is None:
+        return text
+    until = read(pause["until"])
+    return text if until is not None and until <= coming else f"{text}; skipped unless it is resumed before"
 
 
 def _to_blame(surface: Surface, job: Shown, problem: Shown) -> None:

@@ -11,7 +11,7 @@ from scheduler.cli.follow import last_lines
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line
 from scheduler.cli.verb import exact_option, verb
-from scheduler.cli.words import cause_of, fate_of, run_took
+from scheduler.cli.words import cause_of, verdict_of
 from scheduler.core.model import ELSEWHERE
 
 
@@ -56,8 +56,7 @@ def logs(surface: Surface, run: str, follow: bool, attempt: int | None, tail: in
         size = len(body)
     if not size:
         surface.say("(it has printed nothing)")
-    took = run_took(seen, surface.now())
-    surface.say(f"{seen['status']}, {fate_of(seen, surface.now())}" + (f" after {took}" if took != "-" else ""))
+    surface.say(verdict_of(seen, surface.now()))
     if seen["status"] in ("RUNNING", "PENDING"):
         surface.then(command_line("logs", "-f", seen["short_id"]))
     elif seen["status"] == "FAILED" and seen["node"] != ELSEWHERE:

@@ -17,7 +17,7 @@ from scheduler.cli.follow import WaitedTooLong, follow, wait
 from scheduler.cli.surface import Surface
 from scheduler.cli.text import command_line, counted
 from scheduler.cli.verb import exact_option, verb
-from scheduler.cli.words import PAYLOAD_OF_CANCELED, fate_of, run_took, waits
+from scheduler.cli.words import PAYLOAD_OF_CANCELED, verdict_of, waits
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
 
@@ -116,8 +116,8 @@ def _wait(surface: Surface, run: str, short: str, deadline: float | None) -> int
         surface.then(command_line("logs", "-f", short))
         raise
     good = seen["status"] == "COMPLETED"
-    words = surface.style(seen["status"], f"{'✓' if good else '✗'} {seen['status']}")
-    surface.say(f"{words}, {fate_of(seen, surface.now())}, {run_took(seen, surface.now())}")
+    words = verdict_of(seen, surface.now()).removeprefix(seen["status"])
+    surface.say(surface.style(seen["status"], f"{'✓' if good else '✗'} {seen['status']}") + words)
     surface.then(command_line("retry" if seen["status"] == "FAILED" else "runs", short))
     return 0 if good else 1
 

@@ -51,7 +51,10 @@ def _show(surface: Surface, problem: Shown) -> None:
     name = problem["job"] or problem.get("about") or problem["kind"]
     # Of a job there is more to say than of the daemon itself.
     what = problem["what"].removeprefix(f"{name} ").removeprefix(f"{name}: ")
-    surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(what)}{since}")
+    first, *more = what.split("\n")  # A refused file may have many errors.
+    surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(first)}{since}")
+    for one in more:
+        surface.out(f"    {plain(one)}")
     if problem.get("error"):
         surface.out(f"    {plain(problem['error'])}")
     if problem.get("last_line") and problem["last_line"] != problem.get("error"):
