@@ -72,6 +72,10 @@ class Mine:
                 yield seam.Page((seam.ListedEvent("e", datetime(2026, 3, 1), {}),))
             if self.does == "no json":
                 yield seam.Page((seam.ListedEvent("e", window.start, {1, 2}),))
+            if self.does == "no number":
+                yield seam.Page((seam.ListedEvent("e", window.start, [float("nan")]),))
+            if self.does == "no type":
+                yield seam.Page((seam.ListedEvent("e", window.start, {}, type=b"x"),))
             if self.does == "no page":
                 yield "x"
             if self.does == "exit":
@@ -181,7 +185,9 @@ def test_what_a_compensator_raises_is_raised_here_and_another_window_may_follow(
     [
         ("raise", "KeyError: 'surprise'", False),
         ("naive", "a time is a datetime with a zone", True),
-        ("no json", "it has to be JSON", True),
+        ("no json", "the body of e: Object of type set is not JSON serializable; it has to be JSON", True),
+        ("no number", "the body of e: Out of range float values are not JSON compliant", True),
+        ("no type", "a page: Object of type bytes is not JSON serializable; it has to be JSON", True),
         ("no page", "the compensator gave a str; yield Page", True),
     ],
 )

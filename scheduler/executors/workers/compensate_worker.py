@@ -19,7 +19,7 @@ from scheduler.executors.workers.scan_messages import (
     coverage_message,
     end_message,
     failure_message,
-    page_message,
+    packed_page,
     read_window,
 )
 from scheduler.executors.workers.surroundings import Surroundings, left
@@ -83,7 +83,7 @@ class CompensateWorker:
                     break
                 if order["do"] == "list":
                     pages = _pages(compensator, order)
-                self._channel.sendall(pack(_next(run, pages)))
+                self._channel.sendall(_next(run, pages))
         return {}
 
     def _known(self, run: str, orders: Iterator[Message], ids: Collection[str]) -> Collection[str]:
@@ -110,18 +110,19 @@ def _pages(compensator: Compensator, order: Message) -> Iterator[Page]:
         yield page
 
 
-def _next(run: str, pages: Iterator[Page]) -> Message:
+def _next(run: str, pages: Iterator[Page]) -> bytes:
+    """The message that answers."""
     try:
         page = next(pages, None)
         if page is None:
-            return end_message(run)
+            return pack(end_message(run))
         if not isinstance(page, Page):
             raise ListingFailed(f"the compensator gave a {type(page).__name__}; yield Page", final=True)
-        return page_message(run, page)
+        return packed_page(run, page)
     except _Stopped:
         raise
     except BaseException as error:
-        return {"run": run, "say": "failure", **_failed(error)}
+        return pack({"run": run, "say": "failure", **_failed(error)})
 
 
 def _failed(error: BaseException) -> Message:

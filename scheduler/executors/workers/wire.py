@@ -25,9 +25,10 @@ class Broken(Exception):
     """The peer does not speak this protocol."""
 
 
-def pack(message: Message) -> bytes:
-    """One message; lone surrogates (bytes of the environment that are no UTF-8) survive the way."""
-    data = json.dumps(message, separators=(",", ":")).encode("ascii")
+def pack(message: Message, *, strict: bool = False) -> bytes:
+    """One message; lone surrogates (bytes of the environment that are no UTF-8) survive the way. What is no JSON raises
+    as `json.dumps` does; NaN and the like do so too if it is `strict`."""
+    data = json.dumps(message, separators=(",", ":"), allow_nan=not strict).encode("ascii")
     return _LENGTH.pack(len(data)) + data
 
 
