@@ -26,7 +26,10 @@ from scheduler.engine.turns import Turns
 log = structlog.get_logger("engine")
 
 BATCH = 500
-"""Jobs per transaction: bounds how long one holds the database."""
+"""Jobs of a turn's first transaction: what can start, starts soon."""
+GROWTH = 4
+"""Up to so many times as many in the following ones: bounds how long one holds the database, to some tenths of a
+second. Between two of them others write, and what is owed waits for that."""
 HEARING = timedelta(milliseconds=200)
 """In this time a daemon that is not overloaded hears of, and writes down, what has ended."""
 
@@ -92,18 +95,19 @@ class Planner:
 
     def _plan_all(self, now: datetime, doubts: _Doubts) -> tuple[int, bool]:
         """The number of jobs that were judged, and whether they are all."""
-        total = 0
+        total, size = 0, BATCH
         while True:
             if self._in_force.behind is not None:
                 self._turns.fail(f"this node stood aside: {self._in_force.behind}")
                 return total, False
-            judged = self._batch(now, doubts)
+            judged, alone = self._batch(now, doubts, size)
             if judged is None:
                 self._turns.fail("this node was leaving, or had been declared dead")
                 return total, False
             total += judged
-            if judged < BATCH:
+            if judged < (BATCH if alone else size):
                 return total, True
+            size = BATCH if alone else min(2 * size, GROWTH * BATCH)
 
     def rests(self, look: Look) -> bool:
         """Nothing is owed."""
@@ -123,17 +127,17 @@ class Planner:
         with self._store.read() as tx:
             return tx.jobs.next_due(self._in_force.current.generation)
 
-    def _batch(self, now: datetime, doubts: _Doubts) -> int | None:
-        """None: this node may not plan."""
+    def _batch(self, now: datetime, doubts: _Doubts, size: int) -> tuple[int | None, bool]:
+        """How many jobs were judged (None: this node may not plan), and whether each was alone."""
         try:
-            return self._plan_together(now, doubts)
+            return self._plan_together(now, doubts, size), False
         except Unavailable:
             raise
         except Exception:
             log.exception("batch_failed", retry="each job alone")
-            return self._plan_one_by_one(now)
+            return self._plan_one_by_one(now), True
 
-    def _plan_together(self, now: datetime, doubts: _Doubts) -> int | None:
+    def _plan_together(self, now: datetime, doubts: _Doubts, size: int) -> int | None:
         loaded = self._in_force.current
         claim: Claim | None = None
         claimed: list[Run] = []
@@ -143,7 +147,7 @@ class Planner:
                     return None
                 due = [
                     one
-                    for one in tx.jobs.due(now, loaded.generation, BATCH + len(doubts.left))
+                    for one in tx.jobs.due(now, loaded.generation, size + len(doubts.left))
                     if _instant(one) not in doubts.left
                 ]
                 judged = [(one, self._judge(loaded.configuration, one, now)) for one in due]

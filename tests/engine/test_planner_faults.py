@@ -73,6 +73,27 @@ def test_an_insert_that_fails_disables_its_job_only(store: SqlStore, monkeypatch
     assert rig.state("bad").alarm is not None
 
 
+def test_a_bad_job_in_a_large_batch_stops_no_other(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches grow while all goes well; after one that failed the turn goes on with small ones."""
+    good = [f"job-{number:02}" for number in range(19)]
+    rig = Rig(store, jobs(dict.fromkeys([*good, "worst"], MINUTELY)))
+    monkeypatch.setattr(planner, "BATCH", 2)
+    written, sizes = planner.write_entries, []
+
+    def write(tx: Any, plans: list[tuple[Job, Due, Plan]], now: datetime) -> None:
+        sizes.append(len(plans))
+        written(tx, plans, now)
+        if any(job.name == "worst" for job, _, _ in plans):
+            raise RuntimeError("nobody can write this")
+
+    monkeypatch.setattr(planner, "write_entries", write)
+    rig.turn(minutes=1)
+    assert rig.planner.tick(rig.store.now()) == 20
+    assert sorted(run.job for run in rig.runs()) == good
+    assert rig.state("worst").alarm is not None
+    assert max(sizes) == 8
+
+
 def test_a_broken_claim_costs_no_job_its_schedule(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planning is done again without it, and the worker claims later."""
     rig = Rig(store, jobs({"a": MINUTELY, "b": MINUTELY}))
