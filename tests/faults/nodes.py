@@ -120,9 +120,10 @@ class FaultNodes:
         assert status == 202, body
         return str(json.loads(body)["run_id"])
 
-    def begun(self, run: str, attempt: int) -> Stamp | None:
-        found = [one for one in self.stamps() if (one.run, one.attempt, one.kind) == (run, attempt, "S")]
-        return found[0] if found else None
+    def begun(self, run: str, after: int = 0) -> Stamp | None:
+        """The start of its latest attempt, if that is one after the given one."""
+        found = [one for one in self.stamps() if one.run == run and one.kind == "S" and one.attempt > after]
+        return max(found, key=lambda one: one.attempt, default=None)
 
     def home_of(self, stamp: Stamp) -> FaultNode:
         """The node whose child wrote it."""

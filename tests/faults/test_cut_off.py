@@ -34,8 +34,8 @@ def test_the_other_node_does_what_is_due(start: Start, fault: str) -> None:
     nodes = start([*PERIODIC, LASTING], 2, SCHEDULER_LEASE=f"{LEASE:g}s")
     wait_for(lambda: len(nodes.stamps()) > 20, 30, "jobs run")
     run = nodes.run_now(nodes.nodes[0], LASTING.name)
-    wait_for(lambda: nodes.begun(run, 1) is not None, 10, "what lasts has begun")
-    began = nodes.begun(run, 1)
+    wait_for(lambda: nodes.begun(run) is not None, 10, "what lasts has begun")
+    began = nodes.begun(run)
     assert began is not None
     victim = nodes.home_of(began)
     _cut(victim.proxy, fault)

@@ -30,7 +30,7 @@ def test_nothing_is_killed_lost_or_doubled(start: Start, postgres: ControlledPos
     nodes = start(JOBS, 2)
     begun = time.time()
     runs = [nodes.run_now(nodes.nodes[number % 2], job.name) for number, job in enumerate(LONG_ONES)]
-    wait_for(lambda: all(nodes.begun(run, 1) for run in runs), 20, "what takes long has begun")
+    wait_for(lambda: all(nodes.begun(run) for run in runs), 20, "what takes long has begun")
     wait_for(lambda: len(nodes.stamps()) > 4 * SECONDS, 30, "jobs run")
     since = int(time.time())
     postgres.stop("fast")

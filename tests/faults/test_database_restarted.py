@@ -41,7 +41,7 @@ def test_nothing_is_lost(start: Start, postgres: ControlledPostgres) -> None:
     last = time.time()
     wait_for(lambda: time.time() > last + 5, 10, "some more instants are over")
     stop = int(time.time()) - 2
-    wait_for(lambda: all(nodes.begun(run, 1) for run in promised), 30, "all that was promised has begun")
+    wait_for(lambda: all(nodes.begun(run) for run in promised), 30, "all that was promised has begun")
     stamps = nodes.stamps()
     print(f"{TIMES} restarts, {len(promised)} promises, {len(stamps)} stamps")
     assert overlaps(stamps) == []
