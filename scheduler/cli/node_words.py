@@ -16,23 +16,23 @@ LATE = 2.5
 OFF = 1.0
 """Seconds by which a clock may differ from the database's."""
 RECENT = timedelta(days=1)
-"""For so long a node that died is shown among those that run, unless another daemon runs on its host."""
+"""For so long a node that died is shown among those that run, unless its host has another daemon since."""
 
 _LIVING = ("live", "stopping")
 
 
 def worth_showing(nodes: Sequence[Shown], now: datetime) -> list[Shown]:
     """Those that run, and those that died and may be missed."""
-    hosts = {node["host"] for node in nodes if node["state"] in _LIVING}
-    return [node for node in nodes if node["state"] in _LIVING or _missed(node, hosts, now)]
+    living = [node for node in nodes if node["state"] in _LIVING]
+    return [node for node in nodes if node in living or _missed(node, living, now)]
 
 
-def _missed(node: Shown, hosts: set[str], now: datetime) -> bool:
-    if node["state"] != "dead":
-        return bool(node["running"])
+def _missed(node: Shown, living: Sequence[Shown], now: datetime) -> bool:
     beat = read(node["beat_at"])
-    recent = beat is not None and now - beat < RECENT
-    return bool(node["running"]) or (recent and node["host"] not in hosts)
+    if node["running"] or node["state"] != "dead" or beat is None:
+        return bool(node["running"])
+    started = [read(one["started_at"]) for one in living if one["host"] == node["host"]]
+    return now - beat < RECENT and not any(one is not None and one > beat for one in started)
 
 
 def hears(node: Shown) -> str:

@@ -92,9 +92,9 @@ def _attempts(surface: Surface, run: Shown) -> None:
         Column("TRY"),
         Column(f"STARTED ({zone})"),
         Column("TOOK"),
-        Column("OUTCOME", 20),
-        Column("LEFT BEHIND", spare=1),
-        Column("NODE", spare=2),
+        Column("OUTCOME", 20, wrap=True),
+        Column("LEFT BEHIND", spare=2),
+        Column("NODE", spare=1),
         Column("FENCE", spare=3),
     ]
     rows = [

@@ -79,9 +79,11 @@ def test_a_clock_that_is_off_says_which_way() -> None:
 
 def test_the_dead_are_shown_while_they_may_be_missed() -> None:
     dead = node(id="d", state="dead", host="web2", beat_at=(START - timedelta(hours=3)).isoformat())
-    heir = node(id="h", host="web2")
+    heir = node(id="h", host="web2", started_at=(START - timedelta(hours=2)).isoformat())
+    neighbour = node(id="h", host="web2")
     assert worth_showing([dead, node()], START) == [dead, node()]
     assert worth_showing([dead, heir], START) == [heir]
+    assert worth_showing([dead, neighbour], START) == [dead, neighbour]
     assert worth_showing([dead | {"running": 1}, heir], START) == [dead | {"running": 1}, heir]
     assert worth_showing([dead | {"beat_at": (START - timedelta(days=2)).isoformat()}, node()], START) == [node()]
     assert worth_showing([node(state="stopped")], START) == []
