@@ -23,6 +23,9 @@ from scheduler.supervisor.owner import Owner
 
 log = structlog.get_logger("daemon")
 
+TRIES = 3
+"""So many supervisors may fail to come up, one after the other: whatever stopped or killed one may spare the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class Members:
@@ -101,10 +104,14 @@ class Membership:
         members.worker.accepting = not members.drain.begun
 
     def _supervise_anew(self, members: Members) -> None:
-        try:
-            members.owner.replace(self._node)
-        except StartError as error:
-            raise SchedulerError(f"without a supervisor this daemon cannot go on: {error}") from error
+        for left in reversed(range(TRIES)):
+            try:
+                members.owner.replace(self._node)
+                return
+            except StartError as error:
+                if not left:
+                    raise SchedulerError(f"without a supervisor this daemon cannot go on: {error}") from error
+                log.error("supervisor_not_started", reason=str(error), remedy="another one is tried at once")
 
     def _joined(self) -> Members:
         assert self._members is not None
