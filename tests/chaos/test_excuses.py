@@ -88,7 +88,13 @@ def paused(history: History) -> None:
     history.log.rests.append(Rest("swap", 1022.0, 1022.1, 1028.0, 1028.1))
 
 
+def canceled_since_nobody_could_write_its_end(history: History) -> None:
+    change_run(history, "swap-1025", status="CANCELED")
+    befall(history, "restart-immediate", EVERYBODY, 1025.5, 1026.0, 1026.5)
+
+
 EXCUSED = [
+    canceled_since_nobody_could_write_its_end,
     missed_while_the_database_was_away,
     missed_while_all_nodes_were_frozen,
     lost_with_its_node,

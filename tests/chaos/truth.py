@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tests.chaos.history import RECOVERY, History, Problem
-from tests.crash.checker import EXITING, STARTING, RunRow
+from tests.crash.checker import EXITING, SETTLING, STARTING, RunRow
 from tests.crash.stamps import Ran
 
 FAILING = "exit"
@@ -63,7 +63,12 @@ def _not_replaced(history: History, run: RunRow, end: float | None) -> str | Non
     later = [history.timeline.due(instant) for instant in own if instant > run.instant]
     if not later:
         return "no later occurrence replaced it"
-    if end is not None and end < min(later) - EXITING:
+    # An end that nobody could write down is none; then the run is lost, and as somebody asked for its end, canceled.
+    if (
+        end is not None
+        and end < min(later) - EXITING
+        and not _unheard(history, end, history.node(history.ran[run.id], run.attempt))
+    ):
         return "its child wrote its end before the next occurrence was due"
     return None
 
@@ -80,9 +85,14 @@ def _not_lost(history: History, run: RunRow, ran: Ran | None, end: float | None)
     near = history.troubles(ran.attempts[run.attempt][0] - EXITING, last + SILENT, node)
     if not any(one.disables for one in near):
         return f"nothing was wrong with {node} while it ran"
-    if end is not None and not history.troubles(end - EXITING, end + EXITING, node):
+    if end is not None and not _unheard(history, end, node):
         return "its child wrote its end while nothing was wrong"
     return None
+
+
+def _unheard(history: History, end: float, node: str) -> bool:
+    """Whether what ended then on that node may not have come to be written: something befell it before it could."""
+    return bool(history.troubles(end - EXITING, end + SETTLING, node))
 
 
 def doubled(history: History) -> list[Problem]:
@@ -112,7 +122,7 @@ def baseless_attempts(history: History) -> list[Problem]:
         for attempt in sorted(ran.attempts)[:-1]:
             start, end = ran.attempts[attempt]
             node, last = history.node(ran, attempt), ran.lived[attempt]
-            if end is not None and not history.troubles(end - EXITING, end + EXITING, node):
+            if end is not None and not _unheard(history, end, node):
                 what = (
                     f"{ran.run} was tried again, though attempt {attempt} had ended and nothing was wrong with {node}"
                 )
