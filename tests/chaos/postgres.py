@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -115,10 +116,22 @@ class ControlledPostgres:
         server = self._server
         if server is None or server.poll() is not None:
             return
+        self.thaw()
         children = _children(server.pid)
         server.send_signal(MODES[mode])
         server.wait(PATIENCE)
         until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), PATIENCE)
+
+    def freeze(self) -> None:
+        """All of it stops (SIGSTOP), as on a machine that hangs: connections stay and nobody answers."""
+        for pid in (self.pid, *_children(self.pid), *_children(self.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in (*_children(self.pid), self.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def restart(self, mode: str = "fast") -> None:
         self.stop(mode)

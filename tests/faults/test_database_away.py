@@ -26,21 +26,22 @@ LONG_ONES = [FaultJob(f"long-{number}", AWAY + 8.0, None, overlap="allow") for n
 JOBS = [FaultJob(f"job-{number:02d}", 0.1 if number % 4 else 3.0) for number in range(SECONDS)] + LONG_ONES
 
 
-def test_nothing_is_killed_lost_or_doubled(start: Start, postgres: ControlledPostgres) -> None:
+@pytest.mark.parametrize("how", ["stopped", "hung"] if LONG else ["stopped"])
+def test_nothing_is_killed_lost_or_doubled(start: Start, postgres: ControlledPostgres, how: str) -> None:
     nodes = start(JOBS, 2)
     begun = time.time()
     runs = [nodes.run_now(nodes.nodes[number % 2], job.name) for number, job in enumerate(LONG_ONES)]
     wait_for(lambda: all(nodes.begun(run) for run in runs), 20, "what takes long has begun")
     wait_for(lambda: len(nodes.stamps()) > 4 * SECONDS, 30, "jobs run")
     since = int(time.time())
-    postgres.stop("fast")
+    postgres.freeze() if how == "hung" else postgres.stop("fast")
     away = time.time()
     wait_for(lambda: not any(node.ready for node in nodes.nodes), 10, "no node is ready")
     red = time.time() - away
     reasons = [json.loads(node.why_not_ready()) for node in nodes.nodes]
     wait_for(lambda: time.time() > away + AWAY, 2 * AWAY, "it has been away for long enough")
     waiting = [node.events("loop_waits") for node in nodes.nodes]
-    postgres.start()
+    postgres.thaw() if how == "hung" else postgres.start()
     back = time.time()
     wait_for(lambda: all(node.ready for node in nodes.nodes), 20, "all nodes are ready")
     green = time.time() - back
@@ -48,7 +49,7 @@ def test_nothing_is_killed_lost_or_doubled(start: Start, postgres: ControlledPos
     stop = int(time.time()) - 2
     normal = _on_time_from(nodes, back, stop)
     wait_for(lambda: len(unfinished(nodes.stamps())) <= SECONDS, AWAY + 30, "what takes long has ended")
-    print(f"red after {red:.1f} s, green after {green:.1f} s, on time after {normal:.2f} s")
+    print(f"{how}: red after {red:.1f} s, green after {green:.1f} s, on time after {normal:.2f} s")
     print(f"the log says why {[len(one) for one in waiting]} times; /readyz says {reasons[0]}")
     stamps = nodes.stamps()
     assert {one.attempt for one in stamps} == {1}
