@@ -125,7 +125,7 @@ class Life:
         )
         app.bus.publish("node.started", node=node, version=VERSION)
         app.doors.offer_link(app.gate)
-        self._tidy()
+        self._lull.ask()  # When all loops have turned: to read ten thousand gauges takes its room, too.
         app.bus.subscribe(lambda notice: self._loaded() if notice.name == "config.loaded" else None)
 
     def _stop(self, app: App) -> None:

@@ -8,6 +8,7 @@ import pickle
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -70,13 +71,24 @@ def give_back() -> None:
 
 
 def compacted(values: Mapping[str, T]) -> Mapping[str, T]:
-    """Equal values, laid out anew side by side; few of them are left where they are. What a large text was read into
-    lies scattered among what was needed only to read it, and keeps the system from getting that back: of 10,000 jobs
-    21 MB. Took 0.4 s for these."""
+    """Equal values (dataclasses), laid out anew side by side, those that lie together with one copy of what is the same
+    in them; few of them are left where they are. What a large text was read into lies scattered among what was needed
+    only to read it, and keeps the system from getting that back: of 10,000 jobs 21 MB. Took 0.8 s for these."""
     if len(values) < FEW:
         return values
     copies: dict[str, T] = {}
-    items = iter(values.items())
+    known: dict[bytes, object] = {}
+    items = ((name, _sharing(value, known)) for name, value in values.items())
     while few := list(islice(items, FEW)):
         copies.update(pickle.loads(pickle.dumps(few, pickle.HIGHEST_PROTOCOL)))  # noqa: S301  # our own, this moment
     return copies
+
+
+def _sharing(value: T, known: dict[bytes, object]) -> T:
+    """The same, made of parts that others have too, as far as they are `known` by what they pickle to."""
+    parts = {}
+    for field in fields(value):  # type: ignore[arg-type]  # It is a dataclass.
+        part = getattr(value, field.name)
+        if isinstance(part, str) or is_dataclass(part):
+            parts[field.name] = known.setdefault(pickle.dumps(part, pickle.HIGHEST_PROTOCOL), part)
+    return replace(value, **parts)  # type: ignore[type-var]

@@ -44,6 +44,19 @@ def test_the_jobs_of_a_large_file_are_laid_out_anew(tmp_path: Path, monkeypatch:
     assert all(compact[name] is not job for name, job in jobs.items())
 
 
+def test_what_jobs_have_in_common_lies_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "jobs.yaml"
+    job = '{schedule: "5 4 * * *", command: ["true"], tags: [nightly]}'
+    file.write_text("defaults: {timezone: UTC}\njobs:\n" + "".join(f"  j{n}: {job}\n" for n in range(8)))
+    jobs = load_file(file, environ={}).jobs
+    monkeypatch.setattr(memory, "FEW", 4)
+    compact = memory.compacted(jobs)
+    assert compact == jobs
+    for part in ("schedule", "watch", "action", "definition_text"):
+        assert len({id(getattr(job, part)) for job in jobs.values()}) == 8, "it would prove nothing"
+        assert len({id(getattr(job, part)) for job in compact.values()}) <= 8 // 4 + 1
+
+
 def test_memory_is_tidied_once_when_nothing_has_been_loaded_for_a_while() -> None:
     """Reload after reload must not stop everything each time."""
     now, tidied = [0.0], []
