@@ -26,6 +26,7 @@ def main() -> int:
         "--faults", default="", help=f"some of them, with commas between (default: all): {', '.join(BY_NAME)}"
     )
     parser.add_argument("--peer", choices=sorted(RIVALS), help="break this instead, as far as the faults apply to it")
+    parser.add_argument("--punctual", action="store_true", help="late starts are problems, too: for a quiet machine")
     parser.add_argument("--plan", action="store_true", help="only print what would be done")
     asked = parser.parse_args()
     names = [name for name in asked.faults.split(",") if name]
@@ -55,7 +56,14 @@ def main() -> int:
         print(f"{rival.name}, seed {asked.seed}, {time.monotonic() - begun:.0f} s, in {folder}")
         return 0
     verdict, history = campaign(
-        folder, faults, nodes=nodes, seconds=seconds, seed=asked.seed, lease=lease, jobs=asked.jobs
+        folder,
+        faults,
+        nodes=nodes,
+        seconds=seconds,
+        seed=asked.seed,
+        lease=lease,
+        jobs=asked.jobs,
+        punctual=asked.punctual,
     )
     for line in report(history, verdict):
         print(line)

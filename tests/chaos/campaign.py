@@ -23,7 +23,15 @@ ENDING = 150.0
 
 
 def campaign(
-    folder: Path, faults: list[Fault], *, nodes: list[str], seconds: float, seed: int, lease: float, jobs: int
+    folder: Path,
+    faults: list[Fault],
+    *,
+    nodes: list[str],
+    seconds: float,
+    seed: int,
+    lease: float,
+    jobs: int,
+    punctual: bool = False,
 ) -> tuple[Verdict, History]:
     """Carries out `faults` for `seconds`, lets everything end, drains the nodes, and judges."""
     log = Log()
@@ -53,7 +61,7 @@ def campaign(
     stamps = cluster.read_stamps()
     jobs_by_name = {job.name: job for job in made}
     history = History(jobs_by_name, tuple(nodes), lease, time.time(), log, stamps, runs, skips, survivors)
-    verdict = check(history)
+    verdict = check(history, punctual=punctual)
     verdict.problems += [Problem(one) for one in unaccounted]
     return verdict, history
 

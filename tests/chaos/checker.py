@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tests.chaos.coverage import idle, uncovered
 from tests.chaos.exclusion import crowded, hasty, overlapping
 from tests.chaos.history import History, Problem
+from tests.chaos.punctuality import late
 from tests.chaos.truth import baseless_attempts, broken_promises, doubled, false_statuses, outliving
 
 
@@ -23,7 +24,8 @@ class Verdict:
         return not self.problems
 
 
-def check(history: History) -> Verdict:
+def check(history: History, *, punctual: bool = False) -> Verdict:
+    """`punctual`: also what began late is a problem, for a machine that has nothing else to do."""
     figures: Counter[str] = Counter()
     problems = [
         *uncovered(history, figures),
@@ -35,6 +37,7 @@ def check(history: History) -> Verdict:
         *baseless_attempts(history),
         *broken_promises(history, figures),
         *outliving(history),
+        *(problem for problem in late(history, figures) if punctual),
         *(Problem(what, at=at) for at, what in history.log.complaints),
     ]
     return Verdict(problems + idle(figures), figures)

@@ -302,6 +302,24 @@ PLANTED = [
 ]
 
 
+def test_what_begins_late_is_found_where_it_counts() -> None:
+    history = clean()
+    for kind in "SE":
+        at = next(one.at for one in history.stamps if (one.run, one.kind) == ("skip-1025", kind))
+        change_stamp(history, "skip-1025", kind, at=at + 1.2)
+    history.skips[:] = [one for one in history.skips if one.first != 1026]
+    history.skips.append(SkipRow("skip", "overlap", 1026, 1026, 1))
+    forget(history, "skip-1027")
+    drop(history, "skip-1027")
+    history.skips.append(SkipRow("skip", "overlap", 1027, 1027, 1))
+    assert check(history).problems == []
+    assert [str(problem) for problem in check(history, punctual=True).problems] == [
+        "skip: run skip-1025 began 1.30 s late, undisturbed"
+    ]
+    befall(history, "cut-reset", "n1", 1024.5, 1024.6, 1024.7)
+    assert check(history, punctual=True).problems == []
+
+
 @pytest.mark.parametrize(("plant", "found"), PLANTED, ids=[plant.__name__ for plant, _ in PLANTED])
 def test_a_planted_fault_is_found(plant: Callable[[History], None], found: str) -> None:
     history = clean()
