@@ -62,8 +62,23 @@ ALIASES = {
     "tokens": "token",
     "database": "db",
     "cluster": "nodes",
+    "silence": "ack",
+    "acknowledge": "ack",
+    "channels": "notify",
+    "notifications": "notify",
 }
 """Words of other programs, and the verb that does it here."""
+
+_ELSEWHERE = {
+    "version": "it is `schedctl --version`",
+    "watch": "it is an option of `list`, `runs` and `status`: `schedctl list --watch`",
+    "sources": "`schedctl show` shows what jobs.yaml says, `schedctl events` what came",
+    "secrets": "jobs.yaml says where they are; `schedctl check` says which cannot be read",
+    "metrics": "Prometheus reads them over HTTP: /metrics at the address of SCHEDULER_LISTEN",
+    "drain": "a daemon that gets TERM (systemctl stop schedulerd) waits for its runs and ends",
+    "shutdown": "a daemon that gets TERM (systemctl stop schedulerd) waits for its runs and ends",
+}
+"""What no verb does, and how it is done. None falls to a verb that only looks like it: `drain` is near to `retry`."""
 
 _IN_THE_FILE = frozenset({"add", "create", "new", "edit", "update", "set", "delete", "remove", "rm", "rename"})
 
@@ -74,8 +89,8 @@ def instead_of(word: str, verbs: Sequence[str]) -> str:
 
     if word in _IN_THE_FILE:
         return "jobs live in jobs.yaml: change it there, then `schedctl diff` and `schedctl reload`"
-    if word == "version":
-        return "it is `schedctl --version`"
+    if word in _ELSEWHERE:
+        return _ELSEWHERE[word]
     close = get_close_matches(word, [*verbs, *ALIASES], 1)
     if close:
         return f"did you mean `{ALIASES.get(close[0], close[0])}`?"

@@ -15,6 +15,7 @@ import click
 
 from scheduler.cli.guesses import ALIASES, instead_of
 from scheduler.cli.surface import Surface
+from scheduler.cli.text import command_line
 from scheduler.cli.verb import SETTINGS, shared_options
 from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, StartError, Unavailable
 from scheduler.streams import STDOUT, discard, open_missing_streams
@@ -113,6 +114,9 @@ class Verbs(click.Group):
             args = [meant, *args[1:]]
         elif name not in VERBS and not name.startswith("-"):
             raise click.UsageError(f"there is no verb `{name[:60]}`; {instead_of(name, VERBS)}", ctx)
+        if args[0] == "status" and len(args) > 1 and not args[1].startswith("-"):
+            of_one = command_line("describe", args[1][:60])
+            raise click.UsageError(f"`status` is about everything; about one job or run: `{of_one}`", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -59,7 +59,7 @@ def test_many_that_a_backfill_leaves_out_are_a_number(served: Served, capsys: Ca
         served.rig.tick(minutes=1)
         served.rig.finish()
     capsys.readouterr()
-    assert served.schedctl("backfill", "minutely", "--from", "2026-03-02T09:00", "--dry-run") == 0
+    assert served.schedctl("backfill", "minutely", "--since", "2026-03-02T09:00", "--dry-run") == 0
     said = capsys.readouterr().err
     assert "11 instants left out, completed\n" in said
     assert ": left out" not in said

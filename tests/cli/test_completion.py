@@ -38,7 +38,17 @@ def test_verbs_and_options(served: Served) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["describe {}", "run-now {}", "pause quiet {}", "resume {}", "runs {}", "next {}", "show {}", "audit --job {}"],
+    [
+        "describe {}",
+        "run-now {}",
+        "pause quiet {}",
+        "resume {}",
+        "runs {}",
+        "next {}",
+        "show {}",
+        "audit --job {}",
+        "audit {}",
+    ],
 )
 def test_jobs_come_from_the_daemon(served: Served, line: str) -> None:
     assert completed(served, line.format("mi")) == ["minutely"]

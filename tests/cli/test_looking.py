@@ -108,6 +108,16 @@ def test_runs_of_nothing_and_of_nobody(screen: Screen) -> None:
     assert screen.code == 2
 
 
+def test_runs_that_failed(screen: Screen) -> None:
+    screen.rig.tick(minutes=1)
+    screen.rig.executor.finish_all(Failed(FailReason.EXIT, "exit 1", retryable=False))
+    screen.rig.tick(seconds=1)
+    screen("run-now", "report")
+    failed = screen("runs", "--failed", "-o", "name")
+    assert failed == screen("runs", "minutely", "--status", "failed", "-o", "name")
+    assert len(failed) == 1
+
+
 def test_runs_since(screen: Screen) -> None:
     screen.rig.tick(minutes=1)
     screen.rig.tick(minutes=30)
@@ -294,7 +304,9 @@ def test_audit(screen: Screen) -> None:
         assert due is not None
         tx.jobs.advance([Advance("minutely", due, due + timedelta(minutes=5))])
     screen.rig.clock.turn(minutes=10)
-    assert any("unaccounted" in line for line in screen("audit", "--since", "1h", "--job", "minutely"))
+    of_one = screen("audit", "--since", "1h", "--job", "minutely")
+    assert any("unaccounted" in line for line in of_one)
+    assert screen("audit", "minutely", "--since", "1h") == of_one
     assert screen.code == 1
     assert screen.err.endswith("next: schedctl runs minutely\n")
 

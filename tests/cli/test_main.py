@@ -71,6 +71,9 @@ def test_slips_are_answered_with_what_was_meant(schedctl: Typist, typed: str, me
         ("add", "jobs live in jobs.yaml: change it there"),
         ("rm", "jobs live in jobs.yaml: change it there"),
         ("version", "it is `schedctl --version`"),
+        ("drain", "a daemon that gets TERM (systemctl stop schedulerd)"),
+        ("watch", "`schedctl list --watch`"),
+        ("metrics", "/metrics at the address of SCHEDULER_LISTEN"),
         ("weekly-report", "if it is a job: `schedctl describe weekly-report`"),
     ],
 )
@@ -78,6 +81,13 @@ def test_first_guesses_are_answered_with_what_to_do(schedctl: Typist, typed: str
     answer = schedctl(typed)
     assert (answer.code, answer.out) == (2, "")
     assert told in answer.err
+
+
+@pytest.mark.parametrize("typed", ["status", "health"])
+def test_the_status_of_one_job_is_its_description(schedctl: Typist, typed: str) -> None:
+    answer = schedctl(typed, "backup-db")
+    assert (answer.code, answer.out) == (2, "")
+    assert "about one job or run: `schedctl describe backup-db`" in answer.err
 
 
 def test_help_is_a_verb_too(schedctl: Typist) -> None:
@@ -90,6 +100,11 @@ def test_the_configuration_may_be_named(schedctl: Typist) -> None:
     assert schedctl("config", "check", "--help").out == schedctl("check", "--help").out
     assert schedctl("config").code == 2
     assert schedctl("config", "list").code == 2
+
+
+def test_an_audit_is_of_one_job_or_of_all(schedctl: Typist) -> None:
+    answer = schedctl("audit", "minutely", "--job", "report")
+    assert (answer.code, "minutely or report? name one job" in answer.err) == (2, True)
 
 
 def test_nonsense_is_usage(schedctl: Typist) -> None:

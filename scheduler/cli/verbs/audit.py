@@ -24,14 +24,19 @@ LONG = 300.0
 """Seconds that a recomputation may take."""
 
 
-@verb("schedctl audit", "schedctl audit --since 7d", "schedctl audit --since 30d --job weekly-report")
+@verb("schedctl audit", "schedctl audit --since 7d", "schedctl audit weekly-report --since 30d")
+@click.argument("job", required=False, shell_complete=complete_job)
 @click.option("--since", metavar="INSTANT", help="From when (default: 24h ago): 7d, yesterday, 2026-11-01.")
-@click.option("--job", metavar="JOB", shell_complete=complete_job, help="Only this job.")
+@click.option("--job", "named", metavar="JOB", shell_complete=complete_job, help="The same as JOB.")
 @click.option("--all", "everything", is_flag=True, help="Also jobs of which nothing was expected.")
-def audit(surface: Surface, since: str | None, job: str | None, everything: bool) -> int:
-    """Recomputes which instants were due, and finds each in the ledger: it ran, or was skipped for a reason.
+def audit(surface: Surface, job: str | None, since: str | None, named: str | None, everything: bool) -> int:
+    """Recomputes which instants of JOB (default: of all) were due, and finds each in the ledger: it ran, or was skipped
+    for a reason.
 
     Exit 1 if anything is unaccounted for."""
+    if job is not None and named not in (None, job):
+        raise click.UsageError(f"{job} or {named}? name one job, or none for all")
+    job = job or named
     start = None if since is None else _start(surface, since)
     report = surface.daemon.get("/v1/audit", {"since": start, "job": job}, timeout=LONG)
     code = 0 if report["clean"] else 1

@@ -29,7 +29,11 @@ FEW = 10
 )
 @click.argument("job")
 @click.option(
-    "--from", "since", metavar="INSTANT", help="The first instant: 3d, 2026-11-01 (default: since its last success)."
+    "--from",
+    "--since",
+    "since",
+    metavar="INSTANT",
+    help="The first instant: 3d, 2026-11-01 (default: since its last success).",
 )
 @click.option("--until", "--to", metavar="INSTANT", help="The last one (default: now).")
 @click.option("--max", "most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Refuse more.")

@@ -34,6 +34,7 @@ PAGE = 500
 )
 @click.argument("job", nargs=-1, shell_complete=complete_job)
 @click.option("--status", multiple=True, metavar="WORDS", help="pending running completed failed canceled skipped")
+@click.option("--failed", is_flag=True, help="The same as --status failed.")
 @click.option("--cause", multiple=True, metavar="WORDS", help="schedule catch_up manual api retry after …")
 @click.option("--since", metavar="INSTANT", help="Not before this: 24h, yesterday, 2026-11-01.")
 @click.option("--until", metavar="INSTANT", help="Before this.")
@@ -45,6 +46,7 @@ def runs(
     surface: Surface,
     job: tuple[str, ...],
     status: tuple[str, ...],
+    failed: bool,
     cause: tuple[str, ...],
     since: str | None,
     until: str | None,
@@ -59,7 +61,7 @@ def runs(
         raise click.UsageError(f"--since {since} is not before --until {until}: nothing can lie between; swap them")
     query = {
         "job": job,
-        "status": status,
+        "status": (*status, "failed") if failed else status,
         "cause": cause,
         "since": None if start is None else to_text(start),
         "until": None if end is None else to_text(end),
