@@ -24,6 +24,8 @@ MERGED = ("env", "secrets", "limits")
 """Mappings that a job adds to those of `defaults`; everything else replaces it."""
 VERSION = 1
 MOST_FILES = 1_000
+_OF_A_JOB = {"schedule", "command", "http"}
+"""Keys by which a job is known that was written at the top."""
 _JOBS_HINT = "write `jobs:` and the jobs below it; `jobs: {}` if there shall be none"
 
 
@@ -115,7 +117,10 @@ def _add(bundle: Bundle, name: str, text: str, interpolation: Interpolation) -> 
         return
     for key in top:
         if key not in TOP and not key.startswith("x-"):
-            _complain(bundle, tree, (key,), *unknown_key(key, TOP), key=True)
+            reason, remedy = unknown_key(key, TOP)
+            if isinstance(top[key], dict) and top[key].keys() & _OF_A_JOB:
+                remedy = "a job belongs below `jobs:`, indented"
+            _complain(bundle, tree, (key,), reason, remedy, key=True)
     version = top.get("version")
     if version is not None and (version != VERSION or isinstance(version, bool)):
         _complain(bundle, tree, ("version",), f"version {shown(version)} is unknown", f"write version: {VERSION}")

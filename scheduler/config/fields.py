@@ -185,6 +185,8 @@ def to_value(value: object) -> str:
         refuse("it has no value", 'write "" for an empty one, or remove it')
     text = ("true" if value else "false") if isinstance(value, bool) else text_of(value)
     if text is None:
+        if isinstance(value, Mapping) and value.keys() & {"env", "file"}:
+            refuse("a reference to a secret is not read in `env`", "move it below `secrets`, which are variables too")
         refuse("the value is not a text", "write a text or a number")
     if "\0" in text:
         refuse("a NUL character is not allowed in it", "remove it")
