@@ -7,6 +7,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -90,8 +91,9 @@ class FaultNodes:
 
     def __enter__(self) -> FaultNodes:
         try:
-            for node in self.nodes:
-                node.world.start()
+            with ThreadPoolExecutor(len(self.nodes)) as threads:
+                for started in [threads.submit(node.world.start) for node in self.nodes]:
+                    started.result()
         except BaseException:
             self._close()
             raise

@@ -6,7 +6,13 @@ from collections.abc import Collection
 
 from tests.faults.load import FaultJob
 from tests.faults.nodes import FaultNodes
+from tests.long import LONG
 
+STAMPING = 0.15
+"""Seconds that it takes a child to begin and to write its stamp, and its resolution."""
+BUSY = STAMPING if LONG else STAMPING + 1.5
+"""Seconds by which a start may be later than the product is allowed: the long tests have the machine for themselves,
+beside the short ones others run."""
 PERIOD = 6
 """Seconds between two occurrences of a job: longer than one may be late, so that no second one is owed meanwhile."""
 PERIODIC = [

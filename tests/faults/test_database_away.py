@@ -13,14 +13,14 @@ from tests.daemon.waiting import wait_for
 from tests.faults.conftest import Start
 from tests.faults.load import FaultJob, doubled, overlaps, unfinished
 from tests.faults.nodes import FaultNodes
+from tests.faults.punctual import BUSY
 from tests.long import LONG
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(400), pytest.mark.xdist_group("load")]
 
 AWAY = 90.0 if LONG else 12.0
 NORMAL = 3.0
 """Seconds after the server takes connections in which jobs are on time again."""
-STAMPING = 0.15
 SECONDS = 40
 LONG_ONES = [FaultJob(f"long-{number}", AWAY + 8.0, None, overlap="allow") for number in range(5)]
 JOBS = [FaultJob(f"job-{number:02d}", 0.1 if number % 4 else 3.0) for number in range(SECONDS)] + LONG_ONES
@@ -59,7 +59,7 @@ def test_nothing_is_killed_lost_or_doubled(start: Start, postgres: ControlledPos
     assert nodes.uncovered(since, stop) == []
     assert [line for node in nodes.nodes for line in nodes.audit(node, begun - 60)] == []
     assert "lost" not in {row.reason for row in nodes.ledger()[0]}
-    assert normal <= NORMAL
+    assert normal <= NORMAL + BUSY
     assert all(len(one) <= 12 for one in waiting), "the log is not flooded"
 
 
@@ -68,8 +68,6 @@ def _on_time_from(nodes: FaultNodes, back: float, until: int) -> float:
     short = [job.name for job in JOBS if job.schedule is not None and job.seconds < 1]
     begun = {(one.job, one.instant): one.at for one in reversed(nodes.stamps()) if one.kind == "S"}
     late = [
-        at
-        for at in range(int(back), until)
-        if any(begun.get((job, at), float("inf")) - at > 1 + STAMPING for job in short)
+        at for at in range(int(back), until) if any(begun.get((job, at), float("inf")) - at > 1 + BUSY for job in short)
     ]
     return max(late, default=int(back)) + 1 - back

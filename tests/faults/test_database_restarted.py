@@ -14,9 +14,9 @@ from tests.faults.conftest import Start
 from tests.faults.load import FaultJob, doubled, overlaps
 from tests.long import LONG
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(400), pytest.mark.xdist_group("load")]
 
-TIMES = 20 if LONG else 3
+TIMES = 20 if LONG else 2
 JOBS = [
     FaultJob(f"job-{number:02d}", 0.1 if number % 4 else 2.5, overlap="queue" if number % 5 == 1 else "skip")
     for number in range(40)

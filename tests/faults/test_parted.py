@@ -10,13 +10,14 @@ from tests.daemon.waiting import wait_for
 from tests.faults.conftest import Start
 from tests.faults.load import FaultJob, overlaps
 from tests.faults.nodes import FaultNodes
+from tests.faults.punctual import BUSY
 from tests.long import LONG
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(400), pytest.mark.xdist_group("load")]
 
 LEASE = 4.0
 """Seconds; a busy machine can keep up no shorter one."""
-TIMES = 20 if LONG else 2
+TIMES = 20 if LONG else 1
 GRACE = 2.0
 """Seconds after the end of the lease in which the other side runs the job."""
 
@@ -27,7 +28,7 @@ def test_nothing_overlaps_and_the_other_side_runs_the_job(start: Start) -> None:
     taken = [_part(nodes) for _ in range(TIMES)]
     print(f"taken over after {', '.join(f'{one:.2f}' for one in taken)} s of a lease of {LEASE:g} s")
     assert overlaps(nodes.stamps()) == []
-    assert max(taken) <= LEASE + GRACE
+    assert max(taken) <= LEASE + GRACE + BUSY
 
 
 def _part(nodes: FaultNodes) -> float:
