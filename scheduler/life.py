@@ -132,12 +132,12 @@ class Life:
         app.doors.close()
         app.intake.stop()
         app.inbox.stop()
-        app.hints.stop()
         app.daemon.shutdown()
         app.starting.shutdown()
         app.telling.close()
         with suppress(Unavailable):  # What cannot be settled now is settled by the next daemon.
             app.worker.tick(app.store.now())
+        app.hints.stop()  # What this node gives back others may take at once.
         for executor in app.executors.values():
             executor.close()
         app.owner.close()

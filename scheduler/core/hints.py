@@ -46,7 +46,7 @@ class Ear(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> None:
-        """Soon: what waits to be said is left unsaid."""
+        """Says what waits to be said, if that can be done at once."""
         ...
 
     def ring(self) -> None:

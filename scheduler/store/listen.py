@@ -165,6 +165,8 @@ class PostgresEar:
             connection.pgconn.consume_input()
             while (one := connection.pgconn.notifies()) is not None:
                 self._take(one.be_pid, _text(one))
+        self._next = 0.0
+        self._say(connection)
 
     def _say(self, connection: psycopg.Connection[Any]) -> float | None:
         """Says what there is to say, unless the last time was only just now; the seconds until it may be said."""

@@ -108,6 +108,20 @@ def test_who_cannot_connect_polls_and_says_why(postgres_place: Place, monkeypatc
     store.close()
 
 
+def test_the_last_words_of_a_node_that_leaves_are_heard(
+    nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speaker, listener = nodes
+    speaker.say(SETTLED)
+    until(lambda: listener.heard == [{SETTLED}])
+    monkeypatch.setattr(listen, "PAUSE", 60.0)
+    speaker.say(SETTLED)
+    until(lambda: listener.heard[1:] == [{SETTLED}])
+    speaker.say(WORK)  # It would have to wait for a minute.
+    speaker.ear.stop()
+    until(lambda: listener.heard[2:] == [{WORK}])
+
+
 def test_strange_words_are_nobodys(nodes: tuple[Node, Node], postgres_place: Place) -> None:
     _, listener = nodes
     with psycopg.connect(postgres_place.url, autocommit=True) as connection:
