@@ -21,6 +21,11 @@ class Verb(click.Command):
         self.examples = examples
         self.params.extend(shared_options())
 
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Its first sentence, whole: the list of a group folds it, where click would cut it off."""
+        first, _, _ = " ".join((self.help or "").split()).partition(". ")
+        return first.removesuffix(".")
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
         if self.examples:

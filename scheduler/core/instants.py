@@ -43,8 +43,11 @@ def parse_instant(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
     head, _, tail = words.rpartition(" ")
     if head and re.match(r"[A-Za-z]", tail) and tail not in "Zz":
         words, zone_name = head, tail
-    tz = zone_of(zone_name)
     day, _, clock = words.lower().partition(" ")
+    if day not in _DAYS and _SHAPE.fullmatch(words) is None:
+        # Before the zone is looked at: of `next week` the week is none.
+        raise InvalidInput(f"{text[:40]!r} is not an instant", hint=_EXAMPLES)
+    tz = zone_of(zone_name)
     if day in _DAYS:
         today = (now.astimezone(tz) + timedelta(days=_DAYS[day])).date().isoformat()
         words = f"{today} {clock}" if clock else today

@@ -90,6 +90,13 @@ def test_the_status_of_one_job_is_its_description(schedctl: Typist, typed: str) 
     assert "about one job or run: `schedctl describe backup-db`" in answer.err
 
 
+@pytest.mark.parametrize("group", ["db", "dead-letters", "notify", "token"])
+def test_a_group_says_in_whole_sentences_what_there_is(schedctl: Typist, group: str) -> None:
+    listed = schedctl(group, "--help").out.partition("Commands:")[2]
+    assert listed.strip()
+    assert "..." not in listed
+
+
 def test_help_is_a_verb_too(schedctl: Typist) -> None:
     assert schedctl("help").out == schedctl("--help").out
     assert schedctl("help", "logs").out == schedctl("logs", "--help").out

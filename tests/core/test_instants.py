@@ -76,6 +76,12 @@ def test_refuses_with_examples(text):
     assert refusal.value.hint
 
 
+@pytest.mark.parametrize("text", ["next week", "in two hours", "half past Mars"])
+def test_no_zone_is_looked_for_behind_what_is_no_instant(text):
+    with pytest.raises(InvalidInput, match="is not an instant"):
+        parse_instant(text, now=NOW)
+
+
 @CORE
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused(text):
