@@ -1,4 +1,4 @@
-"""From one machine with SQLite to PostgreSQL, as docs/operations.md says it."""
+"""A ledger that moves from SQLite to PostgreSQL under a daemon that is stopped for it."""
 
 from __future__ import annotations
 
