@@ -12,12 +12,13 @@ import json
 import pwd
 import socket
 import struct
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sized
 from functools import partial
 from typing import Any, cast
 
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
@@ -35,6 +36,8 @@ STALL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 30
 """How long a connection may wait for its next request."""
 HEAD_BYTES = 64 * 1024
+MOST_AHEAD = 100
+"""Requests that may be sent ahead of the answers before them: each takes some kB until then."""
 AT_ONCE = "schedulerd.answer_at_once"
 """In a request's scope: a function that takes status, header lines and body, and answers with them."""
 AtHand = Callable[[MutableMapping[str, Any], bytes], bool]
@@ -73,8 +76,11 @@ class Connection(HttpToolsProtocol):
         """Bytes since the chunk in which the head before this one ended: no head is longer."""
         self._chunk = 0
         self._too_large = False
+        self._too_many = False
         self._at_hand: AtHand | None = getattr(self.app, "at_hand", None)
         self._feeding = False
+        self._ended = False
+        """Whether a head ended in the bytes that are being read."""
         self._first: tuple[RequestResponseCycle, ASGI3Application] | None = None
         """The request whose head ended in the bytes that are being read."""
         self._handed: RequestResponseCycle | None = None
@@ -133,6 +139,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = _Flow(transport, self.pipeline)
         bound = transport.get_extra_info("socket")
         if bound is not None and bound.family == socket.AF_UNIX:
             self.client = (peer_name(cast(socket.socket, bound)), 0)
@@ -150,7 +157,7 @@ class Connection(HttpToolsProtocol):
         head = not self._body
         self._chunk = len(data)
         self._fed += self._chunk
-        self._feeding = True
+        self._feeding, self._ended = True, False
         try:
             super().data_received(data)
         finally:
@@ -158,7 +165,8 @@ class Connection(HttpToolsProtocol):
         if self._first is not None:
             self._serve_first()
         if head and self._begun and not self._body:
-            self._head_size += len(data)
+            # If another head ended in these bytes, this one has only what came after that.
+            self._head_size += self._length_of_head() if self._ended else len(data)
             if self._head_size > HEAD_BYTES:
                 self._too_large = True
                 self.send_400_response("")
@@ -173,11 +181,15 @@ class Connection(HttpToolsProtocol):
         if self._fed > HEAD_BYTES and self._length_of_head() > HEAD_BYTES:
             self._too_large = True
             raise ValueError("too large")  # The parser stops here and has the request refused.
+        if len(self.pipeline) >= MOST_AHEAD:
+            self._too_many = True
+            raise ValueError("too many")
         super().on_headers_complete()
         cast(dict[str, Any], self.scope)[AT_ONCE] = partial(self._answer_at_once, self.cycle)
         self._open += 1
         self._fed = self._chunk
         self._head_size = 0
+        self._ended = True
         self._body = True
         self._since = self.loop.time()
 
@@ -207,6 +219,15 @@ class Connection(HttpToolsProtocol):
         self.cycle.keep_alive = False
         return True
 
+    def pause_writing(self) -> None:
+        """Who takes no answers is asked nothing more: each would be kept here for them."""
+        super().pause_writing()
+        self.flow.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.flow.resume_reading()
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._body = self._begun = False
@@ -220,7 +241,7 @@ class Connection(HttpToolsProtocol):
     def _answer_at_once(self, cycle: RequestResponseCycle, status: int, head: bytes, body: bytes) -> None:
         """A whole answer in one write, where each write costs as much as all the rest of a small request. `head`: its
         own header lines."""
-        if cycle.disconnected:
+        if cycle.disconnected or self.transport.is_closing():
             return
         cycle.response_started = True
         cycle.waiting_for_100_continue = False
@@ -253,6 +274,8 @@ class Connection(HttpToolsProtocol):
         """What the parser cannot read. `msg` is the parser's word for it, which helps nobody."""
         if self._too_large:
             self._refuse(431, f"the head of the request is larger than {HEAD_BYTES} bytes")
+        elif self._too_many:
+            self._refuse(400, f"more than {MOST_AHEAD} requests were sent ahead of the answers")
         else:
             self._refuse(400, "the request is not well-formed HTTP")
 
@@ -271,6 +294,18 @@ class Connection(HttpToolsProtocol):
         if not begun and not self.transport.is_closing():
             self.transport.write(problem_bytes(status, detail))
         self.transport.close()
+
+
+class _Flow(FlowControl):
+    """Nothing is read while answers wait for their reader, or requests for the answers before them."""
+
+    def __init__(self, transport: asyncio.Transport, pipeline: Sized) -> None:
+        super().__init__(transport)
+        self._pipeline = pipeline
+
+    def resume_reading(self) -> None:
+        if not self.write_paused and not self._pipeline:
+            super().resume_reading()
 
 
 def problem_bytes(status: int, detail: str) -> bytes:

@@ -183,6 +183,26 @@ def test_an_answer_that_nobody_takes(served: Served, faces: Faces, monkeypatch: 
         assert len(read(greedy)) < 8 << 20
 
 
+@pytest.mark.parametrize("path", ["/webhooks/nobody", "/v1/nowhere"])
+def test_who_takes_no_answers_is_asked_nothing_more(served: Served, path: str) -> None:
+    """They would all be kept for them."""
+    one = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nX: {'y' * 8_000}\r\n\r\n".encode()
+    with tcp(served) as connected:
+        connected.settimeout(1)
+        with pytest.raises(TimeoutError):
+            connected.sendall(one * 20_000)
+
+
+def test_so_many_requests_may_be_ahead_of_their_answers_and_no_more(served: Served) -> None:
+    one = b"GET /v1/nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    assert ask(tcp(served), one * connection.MOST_AHEAD + last).count(b"HTTP/1.1 404 ") == connection.MOST_AHEAD + 1
+    large = one.replace(b"Host", b"X: " + b"y" * 5_000 + b"\r\nHost")
+    assert ask(tcp(served), large * 60 + last).count(b"HTTP/1.1 404 ") == 61
+    refused = ask(tcp(served), one * (connection.MOST_AHEAD + 2))
+    assert (status(refused), refused.count(b"HTTP/1.1 ")) == (400, 1)
+
+
 @pytest.mark.parametrize(
     "request_bytes",
     [
