@@ -348,6 +348,7 @@ proctype Supervisor() {
 proctype Nemesis() {
     do
     :: atomic { kills > 0 && up -> kills--; up = false; asked = KILL_AT; let_die() }
+    /* The daemon, a subreaper, ends what a killed supervisor leaves, before it does anything else. */
     :: atomic { kills > 0 && supervisor == serving -> kills--; end_children(); supervisor = gone; trusted = false; vouched = KILL_AT }
 #ifdef SUCCEED_WITHOUT_THE_LOCK
     :: atomic { !up && node_state[id[0]] == live -> node_state[id[0]] = dead }
