@@ -21,7 +21,7 @@ CUT = 12.0 if LONG else 8.0
 RED = 8.0
 """Seconds after which a node that cannot reach the database says so: it waits for a silent server for a while."""
 GREEN = 8.0
-ATTEMPTS = 3.0
+ATTEMPTS = 2.0
 """Connections a second that a node tries to make at most, besides those that it had."""
 LATE = 3.0
 FAULTS = ("drop", "reset", "black_hole", "stall", "half_open", "half_open_requests", "slow")
