@@ -41,6 +41,9 @@ def test_they_are_listed_with_what_they_carry(screen: Screen, letters: list[str]
 def test_status_says_where_they_are(screen: Screen, letters: list[str]) -> None:
     screen.rig.tick(minutes=1)
     assert "3 dead letters" in "\n".join(screen("status"))
+    socket = str(screen.served.socket)
+    look = f"schedctl --socket {socket} dead-letters list --job ticket"
+    assert look in "\n".join(screen("status", "--socket", socket))
 
 
 def test_a_discarded_one_is_no_dead_letter_any_more(screen: Screen, letters: list[str]) -> None:

@@ -52,7 +52,7 @@ def _show(surface: Surface, problem: Shown) -> None:
     # Of a job there is more to say than of the daemon itself.
     what = problem["what"].removeprefix(f"{name} ").removeprefix(f"{name}: ")
     first, *more = what.split("\n")  # A refused file may have many errors.
-    surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {plain(first)}{since}")
+    surface.out(f"\n{surface.style('missed', '✗ ' + name)}  {surface.pasted(plain(first))}{since}")
     for one in more:
         surface.out(f"    {plain(one)}")
     if problem.get("error"):
