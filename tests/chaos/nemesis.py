@@ -111,10 +111,12 @@ class Nemesis:
             threading.Event().wait(0.003)
 
     def _replace(self, node: Node) -> None:
-        """Another machine takes its place when it has left."""
+        """Another machine takes its place when it has left: with 0, unless there was no database to tell."""
         assert node.world.daemon is not None
+        begin = time.time()
         code = node.world.daemon.wait(PATIENCE)
-        if code != 0:
+        away = [one for one in self._log.troubles if one.fault in _AWAY and one.end >= begin]
+        if code != 0 and not away and self._cluster.well.is_set():
             self._log.complaints.append((time.time(), f"{node.name} left with {code}"))
         self._log.sightings += [Sighting(node.name, str(one), time.time()) for one in node.processes()]
         node.move()
@@ -206,6 +208,7 @@ class Nemesis:
 
 _SILENCING = ("kill-daemon", "stop-daemon", "stop-in-transaction", "cut-drop", "cut-reset", "cut-black-hole")
 """Faults after which a node can renew nothing."""
+_AWAY = ("restart-fast", "restart-immediate")
 
 
 def _to_supervisor(node: Node, number: int) -> tuple[Callable[[], None], Callable[[], None]]:
