@@ -17,6 +17,7 @@ _IN_QUEUE = t.runs.c.queue == bindparam("of")
 _READY = select(literal(1)).where(t.READY, _IN_QUEUE, t.runs.c.priority >= bindparam("least")).limit(AHEAD)
 _AHEAD = select(func.count()).select_from(_READY.subquery())
 _RUNNING = select(func.count()).where(t.IS_RUNNING, _IN_QUEUE)
+_LINE = select(_AHEAD.scalar_subquery(), _RUNNING.scalar_subquery())
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,7 @@ class SqlQueues:
     session: Session
 
     def line(self, queue: str, priority: int) -> Line:
-        ahead = self.session.connection.execute(_AHEAD, {"of": queue, "least": priority}).scalar_one()
-        return Line(ahead, self.session.connection.execute(_RUNNING, {"of": queue}).scalar_one())
+        return Line(*self.session.connection.execute(_LINE, {"of": queue, "least": priority}).one())
 
     def take(self, queue: str, now: datetime) -> float | None:
         row = self.session.rows(select(t.queues).where(t.queues.c.name == queue).with_for_update()).first()
