@@ -2,13 +2,15 @@
 
 It notes in `FOLDER/points` each kind of point that it passes, once: after a statement that locks rows, before and after
 a commit. When `FOLDER/stop` names one of them and a signal, it sends itself that signal the next time it gets there,
-and removes the file."""
+and removes the file. With the signal 0 it goes on when `FOLDER/go` is there, or after a second."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,6 +39,7 @@ class Stopping:
     def __init__(self, folder: Path) -> None:
         self._points = folder / "points"
         self._stop = folder / "stop"
+        self._go = folder / "go"
         self._seen: set[str] = set()
 
     def executed(self, connection: Any, cursor: Any, statement: str, *_more: Any) -> None:
@@ -66,7 +69,15 @@ class Stopping:
         wanted, _, number = self._stop.read_text().rpartition(" ")
         if wanted == point:
             self._stop.unlink(missing_ok=True)
-            os.kill(os.getpid(), int(number))
+            if int(number):
+                os.kill(os.getpid(), int(number))
+            else:
+                self._wait()
+
+    def _wait(self) -> None:
+        until = time.monotonic() + 1.0
+        while not self._go.exists() and time.monotonic() < until:
+            threading.Event().wait(0.005)
 
 
 def listen(stopping: Stopping) -> None:
