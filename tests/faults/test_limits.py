@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from scheduler.core.errors import Unavailable
-from scheduler.store.dialects.bounded import SILENCE, BoundedConnection
+from scheduler.store.bounded import SILENCE, BoundedConnection
 from scheduler.store.store import SqlStore, open_store
 from tests.chaos.postgres import ControlledPostgres
 from tests.chaos.proxy import Proxy

@@ -8,7 +8,7 @@ from itertools import pairwise
 import psycopg
 import pytest
 
-from scheduler.store.dialects.reconnect import FIRST, LONGEST, Reconnect
+from scheduler.store.reconnect import FIRST, LONGEST, Reconnect
 
 
 class Server:

@@ -17,9 +17,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from scheduler.core.errors import DatabaseAway, StartError, Unavailable
 from scheduler.core.queries import COUNTED
+from scheduler.store.bounded import BoundedConnection
 from scheduler.store.dialects.base import PATIENCE, close_all
-from scheduler.store.dialects.bounded import BoundedConnection
-from scheduler.store.dialects.reconnect import Reconnect
+from scheduler.store.reconnect import Reconnect
 
 _MIGRATION_LOCK = 0x7363686564  # any number that all releases share
 

@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 T = TypeVar("T")
 
 SILENCE = 5.0
-"""Seconds without a byte from the server, longer than it takes it to end a statement by itself (base.PATIENCE)."""
+"""Seconds without a byte from the server: more than it takes to end a statement by itself (dialects.base.PATIENCE)."""
 
 
 class BoundedConnection(psycopg.Connection[TupleRow]):
