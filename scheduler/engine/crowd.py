@@ -105,7 +105,7 @@ class Crowd(Generic[T, A]):
                 self._serve_group(group)
             if stopped:
                 return
-            usual = max(len(group), usual * 7 // 8)
+            usual = max(len(group), usual // 2)
 
     def _gather(self, usual: int) -> tuple[list[_Asked[T, A]], bool]:
         """What is asked for, at least one; and whether nothing further will be served. `usual`: how many came together
