@@ -43,10 +43,12 @@ class ChaosJob:
 
 def jobs(count: int) -> list[ChaosJob]:
     """Half of them are due every second, the others every 5 s to every minute; all policies, a shared lock, both
-    queues; besides them the jobs that only clients ask for."""
+    queues; besides them one that runs nearly always, and the jobs that only clients ask for."""
     made = [_scheduled(number) for number in range(count)]
     return [
         *made,
+        # Whatever befalls a node finds a child of it that has seconds to go.
+        ChaosJob("long", "skip", 9.0, 1),
         ChaosJob("api-short", "allow", 0.2, on_lost="retry"),
         ChaosJob("api-long", "allow", 5.0, on_lost="retry"),
         ChaosJob("api-line", "queue", 0.5, on_lost="retry"),
