@@ -127,3 +127,9 @@ def test_the_same_for_machines(three: Screen) -> None:
     found = {one["short_id"]: one for one in three.json("nodes")}
     assert found["n2n2n2n2"]["hints"] == "polling: a pooler is between this node and the server"
     assert found["n3n3n3n3"]["aside"] == "no such key"
+
+
+def test_a_running_run_says_on_which_node(screen: Screen) -> None:
+    screen.rig.desk.run_now("ticket", author="ana")
+    screen.rig.tick()
+    assert any(f"running on node {screen.rig.node[-8:]}" in line for line in screen("describe", "ticket"))

@@ -19,6 +19,7 @@ from scheduler.cli.verbs.next_times import time_rows
 from scheduler.cli.verbs.runs import show as show_runs
 from scheduler.cli.words import pause_of, result_of, skip_of
 from scheduler.core.errors import NotFound
+from scheduler.core.model import ELSEWHERE
 
 Shown = dict[str, Any]
 
@@ -78,6 +79,8 @@ def _head(surface: Surface, job: Shown) -> None:
         _to_blame(surface, job, job["problem"])
     for run in job["running"]:
         text = f"{run['short_id']} since {surface.when(run['started_at'])}, {result_of(run, now)}"
+        if run["node"] is not None and run["node"] != ELSEWHERE:
+            text += f" on node {run['node'][-8:]}"
         line(surface, "Running", text + (f": {run['message']}" if run["message"] else ""))
     if job["waiting"]:
         line(surface, "Waiting", counted(job["waiting"], "run"))
