@@ -1,7 +1,7 @@
 """Moves a ledger into another database: every row of every table, in batches, to be gone on with when interrupted.
 
-A source that a daemon opened meanwhile has forgotten the copy (scheduler.store.moved), and nodes show it by their beats:
-what was copied before is then no beginning of it, and the copy begins anew.
+A source that a daemon opened meanwhile has forgotten the copy (scheduler.store.moved), and nodes show it by their
+beats: what was copied before is then no beginning of it, and the copy begins anew.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote_plus
@@ -10,7 +11,7 @@ from urllib.parse import quote_plus
 import psycopg
 import pytest
 
-from scheduler.core.errors import Unavailable
+from scheduler.core.errors import StartError, Unavailable
 from scheduler.store.store import SqlStore, open_database, open_store
 from tests.databases import RELEASE, Place
 from tests.store.world import add, new_run, set_up
@@ -141,3 +142,18 @@ def test_what_no_waiting_would_help(tmp_path: Path, text: str, hopeless: bool) -
     database.close()
     assert (mistake is not None) is hopeless
     assert "geheim" not in str(mistake)
+
+
+def test_a_user_who_may_not_make_tables_is_told_what_to_grant(empty_postgres_url: str, tmp_path: Path) -> None:
+    """As every user but the owner, from PostgreSQL 15 on."""
+    name = f"guest_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+        connection.execute("REVOKE CREATE ON SCHEMA public FROM public")
+        try:
+            with pytest.raises(StartError, match="permission denied for schema public") as refused:
+                open_store(empty_postgres_url.replace("//postgres:", f"//{name}:"), tmp_path, release=RELEASE)
+            assert "OWNER TO" in (refused.value.hint or "")
+        finally:
+            connection.execute(f"DROP OWNED BY {name}")
+            connection.execute(f"DROP ROLE {name}")
