@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from scheduler.core.notices import Bus, Notice
 
 POLL = 1.0
-"""Seconds after which somebody who waits looks again: another node's runs make no notice here, and hints may be lost."""
+"""Seconds after which somebody who waits looks again: other nodes' runs make no notice here, and hints may be lost."""
 
 
 class RunWatch:
