@@ -43,7 +43,7 @@ def _of_job(history: History, job: ChaosJob, figures: Counter[str]) -> list[Prob
                 )
             for instant in inside:
                 skips[instant].append(skip.reason)
-    lived = max((history.ran[run].last for ids in runs.values() for run in ids if run in history.ran), default=0.0)
+    planned = max((one for one in known if runs[one] or set(skips[one]) - {"missed"}), default=0)
     for instant in certain:
         figures["expected"] += 1
         if not runs[instant] and not skips[instant]:
@@ -58,7 +58,7 @@ def _of_job(history: History, job: ChaosJob, figures: Counter[str]) -> list[Prob
             problems.append(Problem(f"instant {instant} has a run and a skip", job.name, at))
         for reason in skips[instant]:
             figures[f"skipped {reason}"] += 1
-            why = _unjustified(history, job, instant, at, reason, lived)
+            why = _unjustified(history, job, instant, at, reason, planned)
             if why is not None:
                 problems.append(Problem(f"instant {instant} was SKIPPED({reason}), but {why}", job.name, at))
         if runs[instant]:
@@ -75,7 +75,7 @@ def _not_run(
     history: History, job: ChaosJob, instant: int, at: float, run: str, figures: Counter[str]
 ) -> list[Problem]:
     """A run without a stamp: its child had no time to begin, or it was replaced before."""
-    if any(rest.granted + SWAPPING < at < rest.resume_asked - SWAPPING for rest in _rests(history, job.name)):
+    if any(_rested(history, rest, instant, surely=True) for rest in _rests(history, job.name)):
         return [Problem(f"instant {instant} has run {run}, though the job was paused", job.name, at)]
     if run in history.ran:
         figures["ran"] += 1
@@ -95,7 +95,18 @@ def _rests(history: History, job: str) -> list[Rest]:
     return [rest for rest in history.log.rests if rest.job == job]
 
 
-def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reason: str, lived: float) -> str | None:
+def _rested(history: History, rest: Rest, instant: int, *, surely: bool) -> bool:
+    """Whether a pause covers an instant, or may. It is kept in the time of the database's clock, which may have been
+    set back between an instant and its planning: then it may cover what was due before it."""
+    due, shown = history.timeline.due(instant), history.timeline.shown
+    if surely:
+        first, last = rest.granted + SWAPPING, rest.resume_asked - SWAPPING
+        return first < due < last and shown(first) < instant < shown(last)
+    first, last = rest.asked - SWAPPING, rest.resumed + SWAPPING
+    return first <= due <= last or shown(first) <= instant <= shown(last)
+
+
+def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reason: str, planned: int) -> str | None:
     if reason == "overlap":
         if job.overlap not in ("skip", "queue"):
             return f"its overlap is {job.overlap}"
@@ -105,9 +116,9 @@ def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reaso
     if reason == "missed":
         if not history.out(at) and not history.timeline.leapt(instant):
             return "nothing was wrong then"
-        return None if lived > at else "nothing of it ran later"
+        return None if planned > instant else "all that came later was missed, too"
     if reason == "paused":
-        if any(rest.asked - SWAPPING <= at <= rest.resumed + SWAPPING for rest in _rests(history, job.name)):
+        if any(_rested(history, rest, instant, surely=False) for rest in _rests(history, job.name)):
             return None
         return "nobody had paused it"
     if reason == "lock":

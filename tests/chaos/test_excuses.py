@@ -93,7 +93,16 @@ def canceled_since_nobody_could_write_its_end(history: History) -> None:
     befall(history, "restart-immediate", EVERYBODY, 1025.5, 1026.0, 1026.5)
 
 
+def paused_by_a_clock_that_was_set_back(history: History) -> None:
+    """What had not been planned yet when the clock was set back lies in the pause that then began."""
+    skip_instead(history, "paused")
+    history.log.steps[:] = [Step(1025.4, 1025.5, -10.0), Step(1027.9, 1028.0, 0.0)]
+    history.log.rests.append(Rest("swap", 1026.0, 1026.1, 1029.0, 1029.1))
+    befall(history, "clock-database", EVERYBODY, 1025.4, 1028.0, 1028.0)
+
+
 EXCUSED = [
+    paused_by_a_clock_that_was_set_back,
     canceled_since_nobody_could_write_its_end,
     missed_while_the_database_was_away,
     missed_while_all_nodes_were_frozen,
