@@ -64,6 +64,11 @@ class Settler:
         """`live.outcome` is known from now on."""
         self._over.put(live)
 
+    @property
+    def empty(self) -> bool:
+        """Nothing that has ended waits to be written down."""
+        return self._over.empty() and not (self._waiting or self._stuck)
+
     def begin(self) -> None:
         """A round of gathering begins: what could not be written down in the last one is gathered again."""
         self._waiting, self._stuck = [*self._stuck, *self._waiting], []

@@ -133,8 +133,7 @@ class Worker:
 
     def rests(self, look: Look) -> bool:
         """Nothing waits, and nothing that is held has ended or must end; `end_late` is apart."""
-        ended = any(one.outcome is not None for one in self._held.lives())
-        return not (look.pending or look.cancels or ended or self._doubt)
+        return self._settler.empty and not (look.pending or look.cancels or self._doubt)
 
     def tick(self, now: datetime) -> int:
         """Ends what is late, settles what is over, ends what was cancelled, takes what is ready; the number of runs

@@ -190,6 +190,8 @@ class Rig:
         self.check_rest(self.keeper, self.keeper.tick, now)
         self.check_rest(self.planner, self.plan, now)
         self.check_rest(self.inbox, self.inbox.tick, now)
+        with suppress(Unavailable):
+            self.worker.end_late()  # What its loop does first.
         self.check_rest(self.worker, self.worker.tick, now)
         self.check_rest(self.vigil, self.vigil.tick, now)
 
