@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from scheduler.core.notices import Bus
+from scheduler.engine.clock import SystemClock
 from scheduler.engine.in_force import InForce
-from scheduler.engine.outages import Outages
+from scheduler.engine.lookout import Lookout
 from scheduler.telling import Telling
 
 
@@ -16,7 +17,8 @@ def test_the_notifier_is_woken_by_what_is_announced_and_by_nothing_else() -> Non
     bus, poked = Bus(), list[str]()
     store: Any = SimpleNamespace(now=lambda: datetime.now(UTC))
     settings: Any = SimpleNamespace(public_url="", environment="default")
-    telling = Telling(store, InForce(), bus, lambda: "n", settings, poked.append, Outages())
+    lookout = Lookout(store, SystemClock(), lambda: "n", lambda: 1)
+    telling = Telling(store, InForce(), bus, lambda: "n", settings, poked.append, lookout)
     assert list(telling.loops) == ["notifier"]
     bus.publish("run.settled", run="r")
     assert poked == []
