@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -47,6 +48,8 @@ def main() -> int:
         print(fault, flush=True)
     if asked.plan:
         return 0
+    # So that nothing is left running where somebody loses patience.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     folder = Path(tempfile.mkdtemp(prefix="schedulerd-chaos-"))
     begun = time.monotonic()
     if rival is not None:
