@@ -8,10 +8,7 @@ address share.
 from __future__ import annotations
 
 import asyncio
-import json
-import pwd
 import socket
-import struct
 from collections.abc import Callable, MutableMapping, Sized
 from functools import partial
 from typing import Any, cast
@@ -22,8 +19,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from scheduler.web.answers import RETRY_AFTER
 from scheduler.web.door import Door
+from scheduler.web.peer import peer_name
+from scheduler.web.raw_answer import problem_bytes
 
 HEAD_SECONDS = 10.0
 """A request's head must be complete so soon after the connection was made, or after its first byte."""
@@ -43,14 +41,6 @@ AT_ONCE = "schedulerd.answer_at_once"
 AtHand = Callable[[MutableMapping[str, Any], bytes], bool]
 """What an app may have under the name `at_hand`: takes scope and body of a request that came whole with its first
 bytes, and answers it by `scope[AT_ONCE]`, now or later, or says False: it is served as all others. Must not raise."""
-
-_CREDENTIALS = struct.Struct("3i")
-_PHRASES = {
-    400: "Bad Request",
-    408: "Request Timeout",
-    431: "Request Header Fields Too Large",
-    503: "Service Unavailable",
-}
 
 
 class Connection(HttpToolsProtocol):
@@ -306,28 +296,3 @@ class _Flow(FlowControl):
     def resume_reading(self) -> None:
         if not self.write_paused and not self._pipeline:
             super().resume_reading()
-
-
-def problem_bytes(status: int, detail: str) -> bytes:
-    """A whole answer, for those who cannot be given one in another way."""
-    phrase = _PHRASES[status]
-    body = json.dumps({"title": phrase.lower(), "status": status, "detail": detail}).encode()
-    head = (
-        f"HTTP/1.1 {status} {phrase}\r\nserver: schedulerd\r\ncontent-type: application/problem+json\r\n"
-        f"content-length: {len(body)}\r\nconnection: close\r\n"
-    )
-    if status == 503:
-        head += f"retry-after: {RETRY_AFTER}\r\n"
-    return head.encode() + b"\r\n" + body
-
-
-def peer_name(bound: socket.socket) -> str:
-    """The user at the other end of a connected Unix socket; `somebody` where the kernel does not say."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return "somebody"
-    _, uid, _ = _CREDENTIALS.unpack(bound.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"

@@ -99,13 +99,10 @@ class Webhooks:
         return True
 
     async def _answer(self, scope: Scope, receive: Receive) -> Ready | None:
-        reception = self._reception(scope)
-        if isinstance(reception, Ready):
-            return reception
-        headers = Headers.raw(scope["headers"])
-        refused = self._bar(reception, headers)
-        if refused is not None:
-            return refused
+        admitted = self._admit(scope)
+        if isinstance(admitted, Ready):
+            return admitted
+        reception, headers = admitted
         source = reception.source
         body = await self._read(receive, source.max_body)
         if body is None or isinstance(body, Ready):
@@ -127,13 +124,10 @@ class Webhooks:
 
     def _answer_at_hand(self, scope: Scope, body: bytes, begun: float) -> Ready | None:
         """None: it follows when the event is on disk."""
-        reception = self._reception(scope)
-        if isinstance(reception, Ready):
-            return reception
-        headers = Headers.raw(scope["headers"])
-        refused = self._bar(reception, headers)
-        if refused is not None:
-            return refused
+        admitted = self._admit(scope)
+        if isinstance(admitted, Ready):
+            return admitted
+        reception, headers = admitted
         source = reception.source
         if len(body) > source.max_body:
             return self._say(source.name, "too_large", refusal(413))
@@ -168,6 +162,15 @@ class Webhooks:
         return refusal(503)
 
     # ------------------------------------------------------------ the steps
+
+    def _admit(self, scope: Scope) -> tuple[Reception, Headers] | Ready:
+        """By what is known before the body."""
+        reception = self._reception(scope)
+        if isinstance(reception, Ready):
+            return reception
+        headers = Headers.raw(scope["headers"])
+        refused = self._bar(reception, headers)
+        return (reception, headers) if refused is None else refused
 
     def _reception(self, scope: Scope) -> Reception | Ready:
         """Of the source that the request is for, if it brings something."""
