@@ -75,6 +75,23 @@ def at(text: str, zone_name: str | None, now: datetime, *, with_zone: bool = Tru
     return absolute(_read(text), zone_name, now, with_zone=with_zone)
 
 
+def narrow_column(texts: Iterable[str | None], zone_name: str | None, now: datetime) -> list[str]:
+    """Instants below each other in a table that has little room: `Mon 08:00:30` within six days of now, with seconds if
+    one of them needs them; those further away are `2026-12-07 08:00`. `-` for none."""
+    instants = [read(text) for text in texts]
+    near = [instant for instant in instants if instant is not None and _near(instant, now)]
+    seconds = any(instant.second or instant.microsecond for instant in near)
+    zone, _ = zone_or_utc(zone_name)
+    return [
+        "-"
+        if instant is None
+        else absolute(instant, zone_name, now, with_zone=False, seconds=seconds)
+        if _near(instant, now)
+        else f"{instant.astimezone(zone):%Y-%m-%d %H:%M}"
+        for instant in instants
+    ]
+
+
 def column(texts: Iterable[str | None], zone_name: str | None, now: datetime) -> list[str]:
     """Instants below each other: all with seconds, and all with dates, if one of them needs them. Without the zone,
     which the title names; `-` for none."""

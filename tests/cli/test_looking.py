@@ -222,6 +222,18 @@ def test_describe_a_paused_job(screen: Screen) -> None:
     assert screen.err == "next: schedctl resume report\n"
 
 
+def test_the_list_says_no_time_that_falls_into_a_pause(screen: Screen) -> None:
+    def coming() -> str:
+        return next(line for line in screen("list") if line.startswith("report"))
+
+    times = coming()
+    assert "in 5h" in times
+    screen("pause", "report", "--for", "2h")
+    assert "in 5h" in coming(), "the pause ends before"
+    screen("pause", "report")
+    assert coming().split()[1:3] == ["-", "-"]
+
+
 def test_next_of_jobs(screen: Screen) -> None:
     lines = screen("next", "-n", "2")
     assert lines[0].split() == ["JOB", "TIME", "(America/New_York)", "TIME", "(UTC)", "LEFT", "NOTE"]

@@ -4,7 +4,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.cli.times import absolute, ago, both, column, local_zone, span, took, typed_past, zone_or_utc
+from scheduler.cli.times import (
+    absolute,
+    ago,
+    both,
+    column,
+    local_zone,
+    narrow_column,
+    span,
+    took,
+    typed_past,
+    zone_or_utc,
+)
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -32,6 +43,12 @@ def test_instants_below_each_other_have_one_format() -> None:
     assert column([near, None], "Asia/Tokyo", NOW) == ["Wed 21:00", "-"]
     assert column([near, far], "UTC", NOW) == ["Wed 2026-03-04 12:00", "Sat 2026-03-14 12:00"]
     assert column([near, odd], "UTC", NOW) == ["Wed 12:00:00", "Wed 12:00:00"]
+
+
+def test_where_there_is_little_room_each_instant_says_what_it_needs() -> None:
+    near, far, odd = "2026-03-04T12:00:00Z", "2026-03-14T12:00:30Z", "2026-03-04T12:00:00.250000Z"
+    assert narrow_column([near, far, None], "Asia/Tokyo", NOW) == ["Wed 21:00", "2026-03-14 21:00", "-"]
+    assert narrow_column([near, odd], "UTC", NOW) == ["Wed 12:00:00", "Wed 12:00:00"]
 
 
 def test_a_span_of_one_day_names_it_once() -> None:

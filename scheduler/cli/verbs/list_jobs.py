@@ -9,7 +9,7 @@ import click
 from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted
-from scheduler.cli.times import ago, clock_note, column
+from scheduler.cli.times import ago, clock_note, narrow_column, read
 from scheduler.cli.verb import verb
 from scheduler.cli.words import brief_result_of, run_took
 
@@ -52,8 +52,7 @@ def list_jobs(
         Column("TOOK", spare=3),
         Column("STATE", 16),
     ]
-    coming = [job["next_run_at"] if job["enabled"] else None for job in jobs]
-    times = column(coming, surface.zone, surface.now())
+    times = narrow_column([_coming(job) for job in jobs], surface.zone, surface.now())
     rows = [_row(job, surface, time) for job, time in zip(jobs, times, strict=True)]
     surface.table(columns, rows, [job["state"] for job in jobs])
     surface.say(_sum(jobs))
@@ -65,6 +64,16 @@ def list_jobs(
     worst = next((job for job in jobs if job["state"] in WORST), None)
     surface.then(command_line("describe", (worst or jobs[0])["name"]))
     return 0
+
+
+def _coming(job: Shown) -> str | None:
+    """When it runs next; what falls into a pause does not."""
+    pause, due = job["pause"], read(job["next_run_at"])
+    if not job["enabled"] or due is None:
+        return None
+    ends = None if pause is None else read(pause["until"])
+    paused = pause is not None and (ends is None or due < ends)
+    return None if paused else str(job["next_run_at"])
 
 
 def _row(job: Shown, surface: Surface, time: str) -> list[str]:
