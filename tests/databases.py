@@ -108,7 +108,7 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def postgres_database(postgres_server: PostgresServer) -> str:
     """A database with the schema, for the tests of this worker, one after the other; it goes with the server."""
-    name = f"tests_of_{os.getpid()}"
+    name = f"tests_{uuid.uuid4().hex}"
     with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(_TEMPLATE))

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -38,14 +39,16 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
         (programs / name).write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} {does} "$@"\n')
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    found = {name: tmp_path / name for name in HOSTS}
-    for root in found.values():
-        machine.state(root).mkdir(parents=True)
-    yield found
-    for root in found.values():
-        if (root / "pid").exists():
-            with suppress(ProcessLookupError):
-                os.kill(int((root / "pid").read_text()), signal.SIGKILL)
+    # Not below tmp_path: the path of a socket has no room for so long a name.
+    with tempfile.TemporaryDirectory(prefix="moving-") as folder:
+        found = {name: Path(folder) / name for name in HOSTS}
+        for root in found.values():
+            machine.state(root).mkdir(parents=True)
+        yield found
+        for root in found.values():
+            if (root / "pid").exists():
+                with suppress(ProcessLookupError):
+                    os.kill(int((root / "pid").read_text()), signal.SIGKILL)
 
 
 def typed(command: str, root: Path) -> str:
