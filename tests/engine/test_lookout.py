@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from scheduler.core.look import Look
 from scheduler.engine.lookout import FRESH, Lookout
 from scheduler.engine.loop import Loop
 from scheduler.store.store import SqlStore
+from tests.chaos.postgres import ControlledPostgres
 from tests.databases import Place
 from tests.engine.doubles import TurnedClock
 from tests.engine.rig import Rig, jobs
@@ -211,8 +214,23 @@ def test_a_newer_generation_wakes_the_keeper(store: SqlStore) -> None:
     assert not other.keeper.rests(found(other))
 
 
-def test_a_mark_stays_while_only_beats_are_written(store: SqlStore) -> None:
+@pytest.fixture
+def unshared_postgres_place(tmp_path: Path) -> Iterator[Place]:
+    """On a server of its own: a mark counts what is written anywhere on the server."""
+    with ControlledPostgres(tmp_path / "server", autovacuum="off", fsync="off") as server:
+        yield Place("postgresql", server.url(), tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "unshared_postgres"])
+def unshared_store(request: pytest.FixtureRequest) -> Iterator[SqlStore]:
+    place: Place = request.getfixturevalue(f"{request.param}_place")
+    with closing(place.open()) as opened:
+        yield opened
+
+
+def test_a_mark_stays_while_only_beats_are_written(unshared_store: SqlStore) -> None:
     """On SQLite a beat is a write like any other: it only costs a look."""
+    store = unshared_store
     rig = Rig(store, jobs({"a": HOURLY}), lease=timedelta(minutes=3))
     rig.tick()
     before = found(rig)
@@ -231,9 +249,14 @@ def test_a_mark_stays_while_only_beats_are_written(store: SqlStore) -> None:
     assert found(rig).mark not in (before.mark, beaten.mark)
 
 
-def test_a_mark_shows_what_was_committed_in_whatever_order(postgres: SqlStore, postgres_place: Place) -> None:
+def test_a_mark_shows_what_was_committed_in_whatever_order(unshared_postgres_place: Place) -> None:
+    with closing(unshared_postgres_place.open()) as postgres, closing(unshared_postgres_place.open()) as other:
+        _overtaken(postgres, other)
+
+
+def _overtaken(postgres: SqlStore, other: SqlStore) -> None:
     rig = Rig(postgres, jobs({"a": HOURLY}))
-    with closing(postgres_place.open()) as other, other.begin() as long:
+    with other.begin() as long:
         before = found(rig).mark
         long.generations.set_value("first", "begun")
         assert found(rig).mark == before, "nobody sees it yet"

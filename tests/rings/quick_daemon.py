@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def quicken() -> None:
         return replace(made, jobs={**made.jobs, quick.name: quick})
 
     setattr(files, "with_canary", with_quick_canary)  # noqa: B010 -- what it imported
-    canary.LOOK, canary.SILENCE = 0.2, 4.0
+    canary.EVERY, canary.LOOK, canary.SILENCE = timedelta(seconds=1), 0.2, 4.0
     daemon_ping.EVERY, daemon_ping.AGAIN = 1.0, 0.3
     readiness.STALE = 3.0
     pinger.LOOK = 0.5
