@@ -13,6 +13,7 @@ from bench.measurements.on_request import calling
 from bench.peers.trial import queue
 from bench.session import DATABASES, Session, product
 from bench.tools import stamps
+from bench.tools.daemon import Daemon
 from bench.tools.ledger import Ledger
 from bench.tools.load import hammer, request
 from bench.tools.waiting import until
@@ -33,12 +34,7 @@ def run(session: Session) -> Iterator[Row]:
 def measure(session: Session, count: int, database: str) -> Figures:
     """`executed/s` from the first start to the last, as for the peers; `with settling/s` until every run is settled."""
     with calling(session, database) as daemon:
-        daemon.must("POST", "/v1/jobs/asked/pause", {"reason": "first they are enqueued"})
-        size = min(BATCH, count)
-        body = json.dumps({"runs": [{"payload": {"order": number}} for number in range(size)]}).encode()
-        sent = hammer(daemon.socket, request("POST", "/v1/jobs/asked/runs", body), count // size, 4, _LIMIT)
-        if sent.statuses[202] != count // size:
-            raise RuntimeError(f"answers {dict(sent.statuses)}: {sent.refusal}")
+        enqueued = enqueue(daemon, count)
         with closing(Ledger(daemon.state, daemon.url)) as ledger, session.profiled(daemon, database):
             daemon.must("POST", "/v1/jobs/asked/resume", {})
             begun = time.time()
@@ -50,7 +46,18 @@ def measure(session: Session, count: int, database: str) -> Figures:
         if failed:
             raise RuntimeError(f"{failed} of {count} runs did not complete")
         return {
-            "enqueued in batches/s": count / sent.seconds,
+            "enqueued in batches/s": count / enqueued,
             "executed/s": (len(started) - 1) / max(1e-6, started[-1] - started[0]),
             "with settling/s": count / over,
         }
+
+
+def enqueue(daemon: Daemon, count: int) -> float:
+    """So many runs of its job `asked`, which is paused first; the seconds that they took to be accepted."""
+    daemon.must("POST", "/v1/jobs/asked/pause", {"reason": "first they are enqueued"})
+    size = min(BATCH, count)
+    body = json.dumps({"runs": [{"payload": {"order": number}} for number in range(size)]}).encode()
+    sent = hammer(daemon.socket, request("POST", "/v1/jobs/asked/runs", body), count // size, 4, _LIMIT)
+    if sent.statuses[202] != count // size:
+        raise RuntimeError(f"answers {dict(sent.statuses)}: {sent.refusal}")
+    return sent.seconds

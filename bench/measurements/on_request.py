@@ -61,12 +61,12 @@ def calling(session: Session, database: str) -> Iterator[Daemon]:
     with session.daemon(text, database, start=False) as daemon:
         work = daemon.folder / "work"
         work.mkdir()
-        (work / "noop.py").write_text(_NOOP.format(file=daemon.folder / "started.call"))
+        (work / "noop.py").write_text(NOOP.format(file=daemon.folder / "started.call"))
         daemon.start()
         yield daemon
 
 
-_NOOP = """import os, time
+NOOP = """import os, time
 _file = os.open('{file}', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
 

@@ -11,5 +11,6 @@ PEERS = (
         roles={role: python("dbos_app.py", role) for role in ("schema", "work", "enqueue", "latency")},
         services=("postgresql",),
         most=3000,
+        left="SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING')",
     ),
 )

@@ -21,6 +21,7 @@ PEERS = (
         roles={role: _node(role) for role in ("schema", "due", "idle", "work", "enqueue", "enqueue-batch", "latency")},
         services=("postgresql",),
         whole_minutes=True,
+        left="SELECT count(*) FROM graphile_worker._private_jobs",
         lead=lambda count: 6 + count * 0.0005,
     ),
 )

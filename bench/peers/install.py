@@ -75,7 +75,9 @@ def _python(wanted: list[str]) -> None:
 def _node(wanted: list[str]) -> None:
     folder = HOME / "node"
     folder.mkdir(exist_ok=True)
-    (folder / "package.json").write_text('{"private": true}\n')
+    manifest = folder / "package.json"
+    if not manifest.exists():  # It says what the packages before this one were.
+        manifest.write_text('{"private": true}\n')
     _run(["npm", "install", "--no-package-lock", "--no-fund", "--no-audit", *wanted], folder)
 
 

@@ -47,7 +47,8 @@ class Peer:
 
     schema (ends by itself), due, second, idle, work, enqueue, enqueue-batch, latency, first-load, restart.
     `lead(count)`: seconds from its start until it is loaded.
-    `records`: it stamps what it has recorded. `most`: tasks that it can take in sensible time."""
+    `records`: it stamps what it has recorded. `most`: tasks that it can take in sensible time. `left`: the query that
+    counts the tasks in its database that are not settled."""
 
     name: str
     package: str
@@ -57,6 +58,7 @@ class Peer:
     records: bool = True
     says_ready: bool = True
     most: int = 1_000_000
+    left: str = ""
     lead: Callable[[int], float] = lambda count: 5 + count * 0.002
 
     def must_be_there(self) -> None:

@@ -13,6 +13,7 @@ PEERS = (
             for role in ("schema", "due", "work", "enqueue", "enqueue-batch", "latency")
         },
         services=("postgresql",),
+        left="SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')",
         lead=lambda count: 6 + count * 0.002,
     ),
 )

@@ -76,9 +76,17 @@ class Trial:
 
 @contextmanager
 def trial(
-    session: Session, name: str, count: int, due: float = 0.0, *, command: bool = False, child: Path | None = None
+    session: Session,
+    name: str,
+    count: int,
+    due: float = 0.0,
+    *,
+    command: bool = False,
+    child: Path | None = None,
+    sink: str = "",
 ) -> Iterator[Trial]:
-    """A peer at work: on jobs that run `child` (None: the usual one) with `command`, else on a no-op inside of it.
+    """A peer at work: on jobs that run `child` (None: the usual one) with `command`, on requests to the server `sink`
+    if one is given, else on a no-op inside of it.
 
     Raises NotMeasured where it is not there; everything that was started ends with the context."""
     peer, child = peers()[name], child or session.child
@@ -87,7 +95,8 @@ def trial(
         folder = session.folder()
         stack.callback(session.drop, folder)
         environment = {**base_environment(), "BENCH_DIR": str(folder), "BENCH_N": str(count), "BENCH_DUE": str(due)}
-        environment |= {"BENCH_MODE": "cmd" if command else "noop", "BENCH_CHILD": str(child)}
+        mode = "cmd" if command else "http" if sink else "noop"
+        environment |= {"BENCH_MODE": mode, "BENCH_CHILD": str(child), "BENCH_SINK": sink}
         for kind in peer.services:
             variable = {"postgresql": "BENCH_PG", "redis": "BENCH_REDIS"}[kind]
             environment[variable] = stack.enter_context(session.service(kind))

@@ -13,7 +13,7 @@ from scheduler.cli.surface import Surface
 from scheduler.cli.table import Column
 from scheduler.cli.text import command_line, counted, plain
 from scheduler.cli.times import column, took
-from scheduler.cli.words import cause_of, dead_letter, failure, fate_of, run_took
+from scheduler.cli.words import cause_of, dead_letter, failure, verdict_of
 from scheduler.core.errors import NotFound
 from scheduler.core.model import ELSEWHERE
 
@@ -37,11 +37,8 @@ def show_run(surface: Surface, run: Shown) -> int:
     is, and what to type next."""
     if surface.structured(run, [run["run_id"]]):
         return 0
-    length = run_took(run, surface.now())
-    # That it runs is said by its status.
-    fate = fate_of(run, surface.now()).removeprefix("running").lstrip(", ")
-    head = ", ".join(filter(None, (f"{run['job']} {run['short_id']}: {run['status']}", fate)))
-    surface.out(surface.style(run["status"], head + (f", {length}" if length != "-" else "")))
+    head = f"{run['job']} {run['short_id']}: {verdict_of(run, surface.now())}"
+    surface.out(surface.style(run["status"], head))
     for label, text in _facts(surface, run):
         line(surface, label, text)
     _attempts(surface, run)

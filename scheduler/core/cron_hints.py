@@ -22,6 +22,16 @@ _FOREIGN = (
     (r"\?.*", "`?` must stand alone", "write `*`"),
 )
 
+_INTERVAL = re.compile(r"(@?every\b\s*)?([0-9]{1,6})?\s*(s|m|h|d|sec|min|hr|second|minute|hour|day)s?", re.IGNORECASE)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_STEPS = (
+    (1, 60, "* * * * * *", "*/{} * * * * *"),
+    (60, 60, "* * * * *", "*/{} * * * *"),
+    (3600, 24, "0 * * * *", "0 */{} * * *"),
+    (86_400, 1, "0 0 * * *", ""),
+)
+"""Of each unit: its seconds, how many make the next one, the expression for each of them, and for every nth."""
+
 
 def reason_and_hint(item: str, field: str, low: int, high: int, words: Mapping[str, int]) -> tuple[str, str]:
     """Return why `item` (upper case) is refused in that field, and what to write instead."""
@@ -50,3 +60,26 @@ def refused_character(character: str) -> ScheduleError:
         f"a character that is not printable ASCII (U+{ord(character):04X}) in the cron expression",
         hint="type the digits 0-9 and signs on an English keyboard",
     )
+
+
+def refused_interval(text: str) -> ScheduleError | None:
+    """The refusal of what is an interval (`every 5m`, `@every 2h`, `30 min`), with the expression that is meant."""
+    found = _INTERVAL.fullmatch(text)
+    if found is None and not text.lower().startswith("@every"):
+        return None
+    hint = "write steps, as `*/5 * * * *` for every 5 minutes or `0 */2 * * *` for every 2 hours"
+    if found is not None:
+        seconds = int(found[2] or 1) * _SECONDS[found[3][0].lower()]
+        meant = _steps(seconds)
+        even = "choose one that divides the minute, the hour or the day"
+        hint = f"write `{meant}`" if meant else f"{even}, as `*/15 * * * *` or `0 */2 * * *`"
+    return ScheduleError(f"{text[:40]} is not supported: an interval has no fixed instants", hint=hint)
+
+
+def _steps(seconds: int) -> str | None:
+    """The expression whose instants are always so far apart."""
+    for unit, next_one, each, every in _STEPS:
+        count, rest = divmod(seconds, unit)
+        if not rest and 0 < count <= next_one and next_one % count == 0 and (count < next_one or next_one == 1):
+            return each if count == 1 else every.format(count)
+    return None

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .cron_hints import reason_and_hint, refused_character
+from .cron_hints import reason_and_hint, refused_character, refused_interval
 from .errors import ScheduleError
 
 MAX_LENGTH = 256  # longer than any sensible line; keeps hostile input and log lines small
@@ -94,6 +94,9 @@ def read(text: str, hash_name: str = "") -> CronText:
         raise ScheduleError(
             "empty cron expression", hint="write five fields: minute hour day-of-month month day-of-week"
         )
+    interval = refused_interval(stripped)
+    if interval is not None:
+        raise interval
     if stripped.startswith("@"):
         stripped = _alias(stripped)
     words = stripped.upper().split()
@@ -118,11 +121,6 @@ def _alias(text: str) -> str:
     alias = text.lower()
     if alias in ALIASES:
         return ALIASES[alias]
-    if alias.startswith("@every"):
-        raise ScheduleError(
-            f"{text[:40]} is not supported: an interval has no fixed instants",
-            hint="write steps, as `*/5 * * * *` for every 5 minutes or `0 */2 * * *` for every 2 hours",
-        )
     if alias.startswith("@reboot"):
         raise ScheduleError("@reboot is not supported: it is not a time", hint="start the command from a systemd unit")
     if len(alias.split()) > 1:

@@ -1,21 +1,42 @@
 """DBOS Transact on PostgreSQL. Role: schema | work | enqueue | latency."""
 
+import http.client
 import os
 import sys
+import threading
 import time
+from urllib.parse import urlsplit
 
 from dbos import DBOS, DBOSClient
-from stamp import LONG, enqueue_all, probe, ready, stamp
+from stamp import LONG, MODE, SINK, enqueue_all, probe, ready, stamp
 
 URL = os.environ["BENCH_PG"]
 QUEUE = "bench_q"
 POLL = 1.0  # seconds; the library's default
-OPTIONS = {"queue_name": QUEUE, "workflow_name": "noop", "app_version": "v1"}
+OPTIONS = {"queue_name": QUEUE, "workflow_name": MODE, "app_version": "v1"}
 
 
 @DBOS.workflow()
 def noop():
     stamp("started")
+
+
+kept = threading.local()
+
+
+@DBOS.step()
+def post():
+    if not hasattr(kept, "connection"):
+        kept.connection = http.client.HTTPConnection(urlsplit(SINK).netloc)
+    kept.connection.request("POST", "/", b'{"order": 1}', {"Content-Type": "application/json"})
+    answer = kept.connection.getresponse()
+    answer.read()
+    assert answer.status == 200
+
+
+@DBOS.workflow(name="http")
+def request():
+    post()
 
 
 role = sys.argv[1]

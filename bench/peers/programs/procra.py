@@ -6,9 +6,10 @@ import os
 import sys
 import time
 
+import aiohttp
 from procrastinate import App, PsycopgConnector
 from procrastinate.manager import JobManager
-from stamp import DUE, MODE, THREADS, N, child_command, cron5, probe, ready, stamp
+from stamp import DUE, MODE, SINK, THREADS, N, child_command, cron5, probe, ready, stamp
 
 logging.basicConfig(level=logging.ERROR)
 app = App(connector=PsycopgConnector(conninfo=os.environ["BENCH_PG"], max_size=max(4, THREADS + 2)))
@@ -26,10 +27,21 @@ async def cmd(timestamp=None):
     await process.wait()
 
 
+@app.task(name="http")
+async def http():
+    async with sessions[0].post(SINK, json={"order": 1}) as answer:
+        answer.raise_for_status()
+        await answer.read()
+
+
+task = {"noop": noop, "cmd": cmd, "http": http}[MODE]
+sessions = []
+
+
 def make_periodic():
     when = f"{cron5()} {time.gmtime(DUE).tm_sec}"
     for number in range(N):
-        app.periodic(cron=when, periodic_id=f"job-{number}")(cmd if MODE == "cmd" else noop)
+        app.periodic(cron=when, periodic_id=f"job-{number}")(task)
     defer = JobManager.defer_periodic_job
 
     async def recorded(self, **arguments):
@@ -43,7 +55,7 @@ def make_periodic():
 async def enqueue():
     end = time.monotonic() + 60
     for _ in range(N):
-        await noop.defer_async()
+        await task.defer_async()
         stamp("enq")
         if time.monotonic() > end:
             break
@@ -52,7 +64,7 @@ async def enqueue():
 async def enqueue_batches():
     for first in range(0, N, BATCH):
         size = min(BATCH, N - first)
-        await noop.batch_defer_async(*[{} for _ in range(size)])
+        await task.batch_defer_async(*[{} for _ in range(size)])
         for _ in range(size):
             stamp("enq")
 
@@ -60,7 +72,8 @@ async def enqueue_batches():
 async def main(role):
     if role == "due":
         make_periodic()
-    async with app.open_async():
+    async with app.open_async(), aiohttp.ClientSession() as session:
+        sessions.append(session)
         if role == "schema":
             await app.schema_manager.apply_schema_async()
         elif role in ("due", "work"):

@@ -17,6 +17,12 @@ exports.runChild = () => new Promise((ok, no) => {
   child.on('exit', ok)
   child.on('error', no)
 })
+exports.post = async () => {
+  const headers = { 'Content-Type': 'application/json' }
+  const answer = await fetch(process.env.BENCH_SINK, { method: 'POST', body: '{"order": 1}', headers })
+  if (!answer.ok) throw new Error(`answer ${answer.status}`)
+  await answer.text()
+}
 const sleep = ms => new Promise(done => setTimeout(done, ms))
 const started = () => fs.readdirSync(folder).filter(name => name.startsWith('started.'))
   .reduce((sum, name) => sum + fs.readFileSync(path.join(folder, name), 'latin1').split('\n').length - 1, 0)

@@ -1,7 +1,8 @@
 """What the peers' programs share: stamps (one append of about 2 µs per event), and what the harness asks for.
 
-BENCH_DIR (folder of the stamps), BENCH_N (jobs or tasks), BENCH_DUE (seconds since 1970), BENCH_MODE (noop | cmd),
-BENCH_CHILD (program that stamps its own start), BENCH_PG, BENCH_REDIS, BENCH_THREADS."""
+BENCH_DIR (folder of the stamps), BENCH_N (jobs or tasks), BENCH_DUE (seconds since 1970), BENCH_MODE (noop | cmd |
+http), BENCH_CHILD (program that stamps its own start), BENCH_SINK (URL that takes requests), BENCH_PG, BENCH_REDIS,
+BENCH_THREADS."""
 
 import os
 import random
@@ -13,6 +14,7 @@ FOLDER = Path(os.environ["BENCH_DIR"])
 N = int(os.environ.get("BENCH_N", "0"))
 DUE = float(os.environ.get("BENCH_DUE", "0"))
 MODE = os.environ.get("BENCH_MODE", "noop")
+SINK = os.environ.get("BENCH_SINK", "")
 THREADS = int(os.environ.get("BENCH_THREADS", "1"))
 LONG = 3600
 _files = {}
