@@ -48,7 +48,7 @@ class RunRequest:
 class Accepted:
     """The run that a request made, or (`new` False) had made before. `begun`: it was started at once. Of one that waits
     for nothing but a place: how many are `ahead` of it (counted up to a thousand), and about how many seconds it will
-    `wait` (None: nobody can say)."""
+    `wait` (None: nobody can say). `replaced`: the runs that were asked to end for it."""
 
     run: str
     job: str
@@ -59,6 +59,7 @@ class Accepted:
     begun: bool = False
     ahead: int | None = None
     wait: float | None = None
+    replaced: tuple[str, ...] = ()
 
 
 Deliver = Callable[[list[tuple[Any, list["Accepted | SchedulerError"]]]], None]

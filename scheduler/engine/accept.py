@@ -62,7 +62,8 @@ def key_of(request: RunRequest) -> str | None:
 
 @dataclass(slots=True)
 class _Group:
-    """`made` are the new runs by the number of their request, `unwritten` those of them that are not inserted yet."""
+    """`made` are the new runs by the number of their request, `unwritten` those of them that are not inserted yet;
+    `replaced` the runs that were asked to end for them."""
 
     tx: Transaction
     configuration: Configuration
@@ -74,6 +75,7 @@ class _Group:
     made: dict[int, NewRun] = field(default_factory=dict)
     unwritten: list[int] = field(default_factory=list)
     keys: set[tuple[str, str]] = field(default_factory=set)
+    replaced: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def look_up(self, requests: Sequence[RunRequest]) -> None:
         """What the ledger has of these jobs and keys. The jobs' rows are held: nobody removes or changes them now, and
@@ -101,7 +103,7 @@ class _Group:
                 self.answers[number] = _known(self.known[pair], request)
                 return
             self.keys.add(pair)
-        self._make_room(request, job)
+        self._make_room(number, request, job)
         new = new_run(
             job,
             request.cause,
@@ -117,13 +119,14 @@ class _Group:
         self.unwritten.append(number)
         self.busy[job.name] = (new.id, Status.PENDING)
 
-    def _make_room(self, request: RunRequest, job: Job) -> None:
+    def _make_room(self, number: int, request: RunRequest, job: Job) -> None:
         if not _wants_to_be_alone(request, job):
             return
         if request.if_busy is IfBusy.REPLACE:
             self.write()  # What this group made before is there to be replaced, too.
             rid = self.tx.runs.replaceable(request.job)
             self.tx.runs.request_cancel(rid, f"replaced by {request.author}", self.now)
+            self.replaced[number] = tuple(rid)
         elif request.job in self.busy:
             run, status = self.busy[request.job]
             hint = (
@@ -156,7 +159,15 @@ class _Group:
                 wait = self._wait(one, ahead, lines[pair].running)
                 ready[pair] += 1
             self.answers[number] = Accepted(
-                one.id, one.job, Status.PENDING, True, one.queue, placed[one.id], ahead=ahead, wait=wait
+                one.id,
+                one.job,
+                Status.PENDING,
+                True,
+                one.queue,
+                placed[one.id],
+                ahead=ahead,
+                wait=wait,
+                replaced=self.replaced.get(number, ()),
             )
         self._yield_to_others([number for number in numbers if number not in self.answers])
 

@@ -74,6 +74,8 @@ class Intake:
             if isinstance(one, Accepted) and one.new:
                 cause, author = str(request.cause), request.author
                 self._bus.publish("run.planned", run=one.run, job=one.job, cause=cause, author=author)
+                for run in one.replaced:
+                    self._bus.publish("run.cancel_asked", run=run, job=one.job, author=author, reason="replaced")
 
     def _commit(self, requests: list[RunRequest]) -> list[Answer]:
         now = self._store.now()

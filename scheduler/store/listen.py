@@ -130,11 +130,13 @@ class PostgresEar:
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
         pooled = self._database.engine.raw_connection()
         pooled.detach()  # Its place in the pool is free again.
-        with closing(pooled):
-            connection = cast("psycopg.Connection[Any]", pooled.dbapi_connection)
-            connection.rollback()
-            connection.autocommit = True
-            yield connection
+        try:
+            with closing(cast("psycopg.Connection[Any]", pooled.dbapi_connection)) as connection:
+                connection.rollback()
+                connection.autocommit = True
+                yield connection
+        finally:
+            pooled.invalidate()  # Closing it would roll back on what may be broken, and complain.
 
     def _deafness(self, connection: psycopg.Connection[Any]) -> str | None:
         """Why nothing would be heard on this connection; None: it listens."""

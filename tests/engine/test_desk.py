@@ -86,6 +86,8 @@ def test_queue_and_replace(store: SqlStore) -> None:
     newest, _ = rig.desk.run_now("a", author="me", if_busy=IfBusy.REPLACE)
     assert rig.run(queued.id).status is Status.CANCELED
     assert rig.run(queued.id).cancel == "replaced by me"
+    # Other nodes hold some of them, and are told by this.
+    assert {fields["run"] for fields in rig.named("run.cancel_asked")} == {first.id, queued.id}
     rig.tick()
     rig.tick()
     assert rig.run(first.id).status is Status.CANCELED

@@ -83,7 +83,10 @@ def test_nothing_is_sent_when_there_is_nothing_to_say(nodes: tuple[Node, Node]) 
 
 
 def test_a_lost_connection_is_made_anew(
-    nodes: tuple[Node, Node], postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+    nodes: tuple[Node, Node],
+    postgres_place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(listen, "FIRST_WAIT", 0.05)
     speaker, listener = nodes
@@ -95,6 +98,7 @@ def test_a_lost_connection_is_made_anew(
     until(lambda: speaker.heard == listener.heard == [ALL])
     speaker.say(WORK)
     until(lambda: listener.heard[1:] == [{WORK}])
+    assert [one.name for one in caplog.records if one.exc_info] == [], "what is expected needs no traceback"
 
 
 def test_who_cannot_connect_polls_and_says_why(postgres_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
