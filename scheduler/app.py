@@ -134,6 +134,7 @@ class App:
             wake,
             self.reloader.follow,
             self.starting.submit,
+            lambda: self._beats.trusted,
         )
         self._planner = Planner(
             store,
@@ -157,6 +158,7 @@ class App:
             lambda: self.daemon.post(self.membership.begin_anew),
             lambda: self.hints.word(self.in_force.behind),
             lambda delay: self.daemon.poke_later("beats", delay),
+            lambda: self._poke("worker"),
         )
         # What a dead node ran goes on at once.
         bus.subscribe(lambda _: self._poke("keeper"), "node.dead")

@@ -84,17 +84,19 @@ class Membership:
         members = self._joined()
         if members.owner.supervisor_pid != pid:
             return
+        members.beats.distrust()
         log.error("supervisor_gone", node=self._node)
         self._bus.publish("supervisor.gone", node=self._node)
         self._supervise_anew(members)
         if members.lease is None:
-            members.owner.trust(None, None)
+            members.beats.extend_trust(members.owner, self._clock.boottime())
         members.beats.hurry()
 
     def begin_anew(self) -> None:
         """This node was declared dead: everything of it ends, and it goes on under a new identity."""
         members = self._joined()
         members.worker.accepting = False
+        members.beats.distrust()
         self._node = new_id()
         self._supervise_anew(members)
         try:

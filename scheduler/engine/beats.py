@@ -45,8 +45,8 @@ class Seen:
 class Beats:
     """`lease` None: the state directory's lock is the lease (SQLite); children then live as long as the daemon.
 
-    `on_dead` is called once when this node finds itself declared dead; `word` is what it tells with each beat; `again`
-    asks for a tick after so long.
+    `on_dead` is called once when this node finds itself declared dead; `on_trust` when it is trusted that was not;
+    `word` is what it tells with each beat; `again` asks for a tick after so long.
     A beat is raised only if the supervisor has answered since the one before."""
 
     def __init__(
@@ -61,6 +61,7 @@ class Beats:
         on_dead: Callable[[], None],
         word: Callable[[], Word] = Word,
         again: Callable[[timedelta], None] = lambda delay: None,
+        on_trust: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -72,6 +73,9 @@ class Beats:
         self._on_dead = on_dead
         self._word = word
         self._again = again
+        self._on_trust = on_trust
+        self._trusted_until = float("-inf")
+        """CLOCK_BOOTTIME at which the present supervisor ends what it runs, unless it is told again."""
         longest = LONGEST_INTERVAL if lease is None else min(LONGEST_INTERVAL, lease.total_seconds() / 6)
         self._interval = longest
         self._silence = LONGEST_SILENCE if lease is None else min(LONGEST_SILENCE, lease.total_seconds() / 3)
@@ -160,6 +164,15 @@ class Beats:
         self._next = self._clock.monotonic()
 
     @property
+    def trusted(self) -> bool:
+        """Whether the supervisor starts what it is asked to start. From any thread."""
+        return self._clock.boottime() < self._trusted_until
+
+    def distrust(self) -> None:
+        """The supervisor is gone; whoever takes its place has to be told anew."""
+        self._trusted_until = float("-inf")
+
+    @property
     def alone(self) -> bool:
         """No other node was live when this one last looked."""
         return not self._seen
@@ -168,9 +181,14 @@ class Beats:
         """`before`: CLOCK_BOOTTIME from before the renewal (or registration) was sent."""
         if self._lease is None:
             switch.trust(None, None)
-            return
-        lease = self._lease.total_seconds()
-        switch.trust(before + TERM_SHARE * lease, before + KILL_SHARE * lease)
+            until = float("inf")
+        else:
+            lease = self._lease.total_seconds()
+            until = before + TERM_SHARE * lease
+            switch.trust(until, before + KILL_SHARE * lease)
+        renewed, self._trusted_until = self.trusted, until
+        if not renewed:
+            self._on_trust()
 
     def _noted(self, node: str, beat: int, now: float) -> Seen:
         """Since when that beat has been seen here."""

@@ -33,7 +33,8 @@ LONGEST_ROUND = 0.2
 class Worker:
     """`prepare` builds what an executor gets (raising nothing: what cannot be prepared comes back as an outcome);
     `wake` asks for a tick soon; `follow` loads the newest generation if it can; `aside` does work elsewhere, in the
-    order in which it is given: starting hundreds of attempts must not make the planner late."""
+    order in which it is given: starting hundreds of attempts must not make the planner late. While nobody `vouches` for
+    what would be started here, nothing is claimed: it would only come back."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Worker:
         wake: Callable[[], None],
         follow: Callable[[datetime], None],
         aside: Callable[[Callable[[], None]], object] = lambda work: work(),
+        vouches: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store = store
         self._in_force = in_force
@@ -59,13 +61,12 @@ class Worker:
         self._queues = queues
         self._wake = wake
         self._aside = aside
+        self._vouches = vouches
         self._held = Held(slots)
         self._settler = Settler(store, in_force, self._held, attempts, bus, clock, node, follow)
         self.accepting: bool = True
-        """False: nothing further is claimed (drain, or no trust)."""
-        self._starter = Starter(
-            store, in_force, self._held, prepare, bus, clock, self._done, accepts=lambda: self.accepting
-        )
+        """False: nothing further is claimed (drain, or declared dead)."""
+        self._starter = Starter(store, in_force, self._held, prepare, bus, clock, self._done, self._may_start)
         self._sweep = Sweep(clock.monotonic)
         self._doubt = False
 
@@ -74,7 +75,7 @@ class Worker:
     def claim(self, freed: int = 0) -> Claim | None:
         """What this node could take right now, or once `freed` of what it holds is dropped. Whoever gets a claim must
         `take` it, whatever came of it."""
-        if not self.accepting or self._in_force.behind:
+        if not self._may_start() or self._in_force.behind:
             return None
         free = self._held.reserve(freed)
         return Claim(self._node(), self._in_force.current.generation, free, self._queues) if free else None
@@ -127,7 +128,7 @@ class Worker:
     @property
     def takes_all(self) -> bool:
         """Whatever could be taken now is taken here; nobody else is needed for it."""
-        return self.accepting and self._queues is None and not self._in_force.behind and not self._held.full
+        return self._may_start() and self._queues is None and not self._in_force.behind and not self._held.full
 
     # ------------------------------------------------------------ the loop
 
@@ -217,6 +218,9 @@ class Worker:
             log.warning("claim_returned", job_name=run.job, run_id=run.id)
 
     # ------------------------------------------------------------ starting
+
+    def _may_start(self) -> bool:
+        return self.accepting and self._vouches()
 
     def _hold(self, run: Run) -> Live:
         job = self._in_force.job(run.job)

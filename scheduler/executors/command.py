@@ -19,8 +19,9 @@ from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.attempts.users import child_user
 from scheduler.executors.context import Context
 
-NOBODY_THERE = timedelta(seconds=5)
-"""How long a run waits when the owner of child processes does not answer; costs no retry."""
+NOBODY_THERE = timedelta(seconds=1)
+"""How long a run waits when the owner of child processes does not answer; costs no retry. It happens when that ended
+just now: until another one is in its place, nothing is claimed."""
 
 
 class CommandExecutor:

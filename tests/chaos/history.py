@@ -109,6 +109,15 @@ class History:
             if one.near(first, last) and (node == EVERYBODY or one.whom in (node, EVERYBODY))
         ]
 
+    def shaken(self, first: float, last: float, node: str) -> list[Trouble]:
+        """What may have ended a child of that node in this time: what was wrong then, or kept the node from renewing a
+        lease that ran out then, though all was well again."""
+        return [
+            one
+            for one in self.troubles(first - self.lease, last, node)
+            if one.near(first, last) or (one.disables and one.begin <= last and first <= one.begin + self.lease)
+        ]
+
     @cached_property
     def blackouts(self) -> list[tuple[float, float]]:
         """When nothing at all can be expected: the database or the machine in trouble, all nodes at once."""

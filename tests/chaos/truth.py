@@ -82,7 +82,7 @@ def _not_lost(history: History, run: RunRow, ran: Ran | None, end: float | None)
     node = history.node(ran, run.attempt)
     last = ran.lived[run.attempt]
     # A trouble ends what runs at once, or when the lease is nearly over.
-    near = history.troubles(ran.attempts[run.attempt][0] - EXITING, last + SILENT, node)
+    near = history.shaken(ran.attempts[run.attempt][0] - EXITING, last + SILENT, node)
     if not any(one.disables for one in near):
         return f"nothing was wrong with {node} while it ran"
     if end is not None and not _unheard(history, end, node):
@@ -127,7 +127,7 @@ def baseless_attempts(history: History) -> list[Problem]:
                     f"{ran.run} was tried again, though attempt {attempt} had ended and nothing was wrong with {node}"
                 )
                 problems.append(Problem(what, ran.job, end))
-            elif end is None and not history.troubles(start - EXITING, last + SILENT, node):
+            elif end is None and not history.shaken(start - EXITING, last + SILENT, node):
                 what = f"{ran.run} was tried again, though nothing was wrong with {node} during attempt {attempt}"
                 problems.append(Problem(what, ran.job, last))
     return problems

@@ -32,7 +32,7 @@ def test_nothing_is_lost_doubled_or_left(
     settings = {"SCHEDULER_LEASE": "5s"} if url else {}
     # A run that was lost twice waits 30 s, and its job must be seen to go on: too long for a short campaign.
     how: dict[str, Any] = (
-        {"jobs": 100 if url else 200} if LONG else {"jobs": 30, "quiet": (0.5, 2.5), "afterwards": 14.0, "retry": False}
+        {"jobs": 100 if url else 200} if LONG else {"jobs": 30, "quiet": (0.5, 2.5), "afterwards": 4.0, "retry": False}
     )
     verdict, _ = campaign(tmp_path, faults=faults, seed=seed, url=url, **how, **settings)
     assert verdict.problems == []

@@ -86,6 +86,8 @@ class Rig:
         self.executor = ScriptedExecutor()
         self.attempts = NoAttempts()
         self.switch = FakeSwitch()
+        self.vouched = True
+        """Whether the supervisor would start anything."""
         self.died = 0
         self.woken = 0
         self.listen: Callable[[], None] = lambda: None
@@ -116,6 +118,7 @@ class Rig:
             queues,
             self._wake,
             self.reloader.follow,
+            vouches=lambda: self.vouched,
         )
         self.planner = self._new_planner()
         self.keeper = Keeper(self.store, self.in_force, self.bus, self.clock, self.attempts, self.reloader.follow)

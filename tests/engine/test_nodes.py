@@ -11,6 +11,7 @@ import pytest
 from scheduler.core.ids import new_id
 from scheduler.core.model import Status
 from scheduler.engine import beats
+from scheduler.engine.beats import Beats
 from scheduler.store.store import SqlStore
 from tests.engine.checker import faults
 from tests.engine.doubles import TurnedClock
@@ -268,6 +269,34 @@ def test_a_renewal_that_fails_extends_no_trust_and_is_tried_again_at_once(postgr
     rig.store.away = False
     assert rig.beats.tick(rig.store.now()) == 1
     assert len(rig.switch.trusted) == 1
+
+
+def test_it_is_known_until_when_the_supervisor_trusts_this_node(postgres: SqlStore) -> None:
+    rig = Rig(postgres, jobs(), lease=LEASE)
+    trusted: list[float] = []
+    told = Beats(
+        rig.store,
+        rig.in_force,
+        rig.bus,
+        rig.clock,
+        lambda: rig.switch,
+        lambda: rig.node,
+        LEASE,
+        on_dead=lambda: None,
+        on_trust=lambda: trusted.append(rig.clock.boottime()),
+    )
+    assert not told.trusted
+    told.tick(rig.store.now())
+    rig.turn(seconds=22)
+    assert told.trusted
+    told.tick(rig.store.now())
+    assert len(trusted) == 1, "it was trusted all the time"
+    rig.turn(seconds=23)
+    assert not told.trusted
+    told.tick(rig.store.now())
+    assert (told.trusted, len(trusted)) == (True, 2)
+    told.distrust()
+    assert not told.trusted
 
 
 def test_without_a_lease_children_live_as_long_as_the_daemon(sqlite: SqlStore) -> None:

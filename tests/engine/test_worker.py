@@ -258,3 +258,14 @@ def test_a_job_that_is_removed_between_claim_and_start(sqlite: SqlStore) -> None
     (run,) = rig.runs("a")
     assert (run.status, run.error) == (Status.FAILED, "its job was removed")
     assert rig.executor.started == []
+
+
+def test_while_nobody_vouches_for_what_it_starts_nothing_is_claimed(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {}}))
+    run, _ = rig.desk.run_now("a", author="me")
+    rig.vouched = False
+    rig.tick()
+    assert (rig.run(run.id).status, rig.worker.takes_all) == (Status.PENDING, False)
+    rig.vouched = True
+    rig.tick()
+    assert rig.run(run.id).status is Status.RUNNING

@@ -118,7 +118,15 @@ class FaultNodes:
         return self.nodes[0].world.survivors()
 
     def run_now(self, node: FaultNode, job: str) -> str:
+        run = self.ask_for(node, job)
+        assert run is not None, "the node has no database"
+        return run
+
+    def ask_for(self, node: FaultNode, job: str) -> str | None:
+        """The run that is promised. None: the node says that it has no database."""
         status, body = node.world.ask("POST", f"/v1/jobs/{job}/runs", {"payload": 1})
+        if status == 503:
+            return None
         assert status == 202, body
         return str(json.loads(body)["run_id"])
 
