@@ -49,16 +49,18 @@ class Teller:
         if OURS not in answer.headers:
             raise Unavailable(f"what answers at {line.place} takes no pings", hint="is SCHEDCTL_URL right?")
         if answer.status != 200:
-            raise _error(answer.status, text, line.place)
+            raise _error(answer.status, text, line.place, ping.job)
         return answer.headers.get("Schedctl-Run")
 
 
-def _error(status: int, text: str, place: str) -> SchedulerError:
+def _error(status: int, text: str, place: str, job: str) -> SchedulerError:
     reason, _, hint = text.partition("\nhint: ")
     if status == 404 and reason == NO_KEY:
         return Refused(
             f"the daemon at {place} knows no such token, or it may not ping",
             hint="on its machine: schedctl token create NAME --role ping",
         )
+    if status == 404:
+        reason += f": {job}"
     kinds: dict[int, type[SchedulerError]] = {404: NotFound, 409: Refused, 400: InvalidInput}
     return kinds.get(status, Unavailable)(reason, hint=hint or None)

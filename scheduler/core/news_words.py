@@ -11,6 +11,7 @@ from scheduler.core.ids import short
 from scheduler.core.instants import relative
 from scheduler.core.job import Job
 from scheduler.core.model import Json, Run
+from scheduler.core.remark import where_to_look
 from scheduler.core.result_words import details, headline
 from scheduler.core.tiding import Kind, Tiding
 
@@ -58,7 +59,7 @@ def _missed(tiding: Tiding, facts: Facts, now: datetime) -> Words:
         lines.append(f"Run {short(run.id)} is still on its way.")
     elif run is not None:
         lines.append(_ended(run, facts, now))
-    return Words("MISSED", lines, _look(tiding, facts))
+    return Words("MISSED", lines, where_to_look(tiding.job, facts.run))
 
 
 def _failing(tiding: Tiding, facts: Facts, now: datetime) -> Words:
@@ -69,7 +70,7 @@ def _failing(tiding: Tiding, facts: Facts, now: datetime) -> Words:
         lines.append(_ended(facts.run, facts, now))
     elif isinstance(tiding.detail.get("error"), str):
         lines.append(f"Why: {tiding.detail['error']}")
-    return Words(times, lines, _look(tiding, facts))
+    return Words(times, lines, where_to_look(tiding.job, facts.run))
 
 
 def _recovered(tiding: Tiding, facts: Facts, now: datetime) -> Words:
@@ -119,10 +120,6 @@ def _dead_letter(tiding: Tiding, facts: Facts, now: datetime) -> Words:
 def _test(tiding: Tiding, facts: Facts, now: datetime) -> Words:
     lines = [f"Somebody tried this channel with `schedctl notify test {tiding.job}`. If you read this, it works."]
     return Words("a test", [*lines, f"At {at(tiding.since, facts, now)}."], None)
-
-
-def _look(tiding: Tiding, facts: Facts) -> str:
-    return f"schedctl describe {tiding.job}" if facts.run is None else f"schedctl logs {short(facts.run.id)}"
 
 
 def _ended(run: Run, facts: Facts, now: datetime) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from scheduler.core.ids import short
+from scheduler.core.model import FailReason, Run
+
 
 @dataclass(frozen=True, slots=True)
 class Remark:
@@ -16,3 +19,10 @@ class Remark:
     what: str
     since: datetime | None = None
     command: str | None = None
+
+
+def where_to_look(job: str, run: Run | None) -> str:
+    """What to type about a job, of which this run is to blame: what was never started has printed nothing."""
+    if run is None or run.reason == FailReason.SPAWN:
+        return f"schedctl describe {job}"
+    return f"schedctl logs {short(run.id)}"

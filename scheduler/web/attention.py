@@ -7,12 +7,11 @@ from datetime import datetime, timedelta
 
 from scheduler.core.channel import Channel
 from scheduler.core.counted import counted
-from scheduler.core.ids import short
 from scheduler.core.last_line import last_line
 from scheduler.core.model import Run
 from scheduler.core.notification import ChannelView
 from scheduler.core.queries import JobView, NodeView, Queries, QueueView
-from scheduler.core.remark import Remark
+from scheduler.core.remark import Remark, where_to_look
 from scheduler.core.scan import Hole
 from scheduler.core.scan_queries import ScanView
 from scheduler.web.job_json import state_of, state_since
@@ -139,8 +138,7 @@ def _job_problem(view: JobView, now: datetime) -> Shown | None:
     if kind == "failing" and failures == 1:
         what = "failed at its last run"
     run = _to_blame(view, kind)
-    command = f"schedctl describe {state.name}" if run is None else f"schedctl logs {short(run.id)}"
-    problem = _problem(kind, state.name, state_since(view, kind), what, command)
+    problem = _problem(kind, state.name, state_since(view, kind), what, where_to_look(state.name, run))
     if run is not None:
         problem |= {"run_id": run.id, "error": run.error or run.reason}
     return problem

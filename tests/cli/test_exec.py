@@ -295,7 +295,7 @@ def test_a_daemon_that_comes_back_hears_the_end_and_when_it_was(host: Host) -> N
     assert host.ended().status is Status.COMPLETED
 
 
-@pytest.mark.parametrize(("job", "says"), [("nobody", "there is no such job"), ("ours", "ours runs here")])
+@pytest.mark.parametrize(("job", "says"), [("nobody", "there is no such job: nobody"), ("ours", "ours runs here")])
 def test_what_is_refused_is_said_once_and_at_once(host: Host, job: str, says: str) -> None:
     begun = time.monotonic()
     code, out, err = host.run("sh", "-c", "echo done; exit 4", job=job)

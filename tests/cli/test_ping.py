@@ -81,7 +81,7 @@ def test_what_it_printed(served: Served, away: Callable[..., int], capsys: Captu
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["nobody"], 4, "there is no such job"),
+        (["nobody"], 4, "there is no such job: nobody"),
         (["ours"], 5, "ours runs here"),
         (["backup", "--start", "--exit-code", "3"], 2, "two different pings"),
         (["backup", "--exit-code", "256"], 2, "256"),

@@ -46,7 +46,7 @@ def test_a_run_is_shown_whole(screen: Screen, weekly: str, verb: str) -> None:
     lines = screen(verb, weekly)
     assert screen.code == 0
     for line in (
-        f"report {weekly}: COMPLETED, ok, 5.0s",
+        f"report {weekly}: COMPLETED after 5.0s: ok",
         f"Run           {run.id}",
         f'Cause         by hand ({WHO}): "numbers were wrong"',
         "Started       Mon 09:00 Europe/Paris (6s ago)",
@@ -86,7 +86,7 @@ def test_attempts_have_their_outcomes(screen: Screen) -> None:
     screen.rig.finish(failed(3))
     (run,) = screen.rig.runs("ticket")
     text = "\n".join(screen("runs", run.id))
-    assert "PENDING, retries in " in text
+    assert "PENDING: retries in " in text
     screen.rig.tick(minutes=2)
     screen.rig.finish(Failed(FailReason.SPAWN, "there is no program `ticket`"))
     screen.rig.tick(seconds=1)
@@ -120,7 +120,7 @@ def test_a_cancel_says_who_and_why(screen: Screen) -> None:
     screen.rig.finish(failed(143))
     screen.rig.tick(seconds=1)
     assert f"CANCELED  0.0s  1    canceled by {WHO}: wrong month" in screen("runs", "report")[1]
-    assert screen("runs", run.id)[0] == f"report {run.id[-8:]}: CANCELED, canceled by {WHO}: wrong month, 0.0s"
+    assert screen("runs", run.id)[0] == f"report {run.id[-8:]}: CANCELED after 0.0s: canceled by {WHO}: wrong month"
 
 
 def test_a_canceled_payload_is_no_dead_letter_and_that_is_said(screen: Screen) -> None:
@@ -235,8 +235,8 @@ def test_that_it_runs_is_said_once(screen: Screen) -> None:
     screen("run-now", "report")
     screen.rig.tick()
     (run,) = screen.rig.runs("report")
-    assert screen("runs", run.id)[0].startswith(f"report {run.id[-8:]}: RUNNING, 0.0s")
+    assert screen("runs", run.id)[0].startswith(f"report {run.id[-8:]}: RUNNING for 0.0s")
     fence = screen.rig.run(run.id).fence
     with screen.rig.store.begin() as tx:
         tx.runs.report([Report(run.id, fence, progress=20)])
-    assert screen("runs", run.id)[0].startswith(f"report {run.id[-8:]}: RUNNING, 20 %")
+    assert screen("runs", run.id)[0].startswith(f"report {run.id[-8:]}: RUNNING for 0.0s: 20 %")

@@ -226,7 +226,10 @@ def _next(job: Shown) -> str:
         # Its definition is above; a file in force gives it another chance.
         return command_line("reload")
     if job["problem"] is not None and job["problem"]["run_id"] is not None:
-        return command_line("logs", job["problem"]["run_id"][-8:])
+        run = job["problem"]["run_id"][-8:]
+        # Of what was never started there is only the error, which stands above.
+        started = job["problem"]["command"] != command_line("describe", name)
+        return command_line("logs", run) if started else command_line("check")
     if job["state"] == "missed" and job["last"] is not None:
         return command_line("runs", name)
     if job["pause"] is not None:
