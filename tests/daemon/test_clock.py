@@ -13,7 +13,7 @@ from tests.crash.world import World
 from tests.daemon.conftest import Make
 from tests.daemon.waiting import wait_for
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(180), pytest.mark.xdist_group("load")]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
 
 JOBS = """
 defaults: {timezone: UTC}
