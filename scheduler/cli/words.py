@@ -67,7 +67,8 @@ def verdict_of(run: Shown, now: datetime) -> str:
     status, length, fate = run["status"], run_took(run, now), fate_of(run, now)
     if status == "RUNNING":
         fate = fate.removeprefix("running").lstrip(" ,")
-    head = status if status == "PENDING" or length == "-" else f"{status} {'for' if status == 'RUNNING' else 'after'} {length}"
+    lasted = "" if status == "PENDING" or length == "-" else f" {'for' if status == 'RUNNING' else 'after'} {length}"
+    head = status + lasted
     return f"{head}: {fate}" if fate else head
 
 

@@ -94,14 +94,16 @@ class Cluster:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         patience: float = PATIENCE,
+        timeout: float = 5.0,
     ) -> tuple[int, bytes]:
-        """Of a node, and of another one as long as none gives a final answer. TimeoutError if none does."""
+        """Of a node, and of another one as long as none gives a final answer within `timeout`. TimeoutError if none
+        does."""
         until = time.monotonic() + patience
         last = "nothing"
         while time.monotonic() < until:
             node = chance.choice(list(self.nodes.values()))
             try:
-                status, answer = node.world.ask(method, path, body, headers, timeout=5.0)
+                status, answer = node.world.ask(method, path, body, headers, timeout)
             except OSError as error:
                 status, answer = 503, str(error).encode()
             if status < 500:
@@ -143,7 +145,7 @@ class Cluster:
 
     def audit(self, chance: random.Random) -> list[str]:
         """Jobs that are not clean, as the nodes themselves say."""
-        status, body = self.ask(chance, "GET", "/v1/audit")
+        status, body = self.ask(chance, "GET", "/v1/audit", timeout=PATIENCE)
         assert status == 200, body
         return [f"audit: {one}" for one in json.loads(body)["jobs"] if not one["clean"]]
 
