@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,15 +40,16 @@ class JobsFile:
         """A configuration that was stored, with the values that this machine's environment gives it."""
         return with_canary(load_texts(files, environ=os.environ))
 
-    def warnings(self, configuration: Configuration) -> tuple[str, ...]:
-        """What `check` would say of it, if it is the one that was read last."""
-        if self._advice is not None and self._advice[0] == configuration.hash:
+    def warnings(self, configuration: Configuration, jobs: Collection[str] | None = None) -> tuple[str, ...]:
+        """What `check` would say of it, if it is the one that was read last; given some `jobs`, only of these."""
+        if jobs is None and self._advice is not None and self._advice[0] == configuration.hash:
             return self._advice[1]
         loaded = self._loaded or self._read_again()
         if loaded is None or loaded.configuration.hash != configuration.hash:
             return ()
-        said = tuple(str(one) for one in advise(loaded, datetime.now(UTC), os.environ))
-        self._advice = (configuration.hash, said)
+        said = tuple(str(one) for one in advise(loaded, datetime.now(UTC), os.environ, jobs=jobs))
+        if jobs is None:
+            self._advice = (configuration.hash, said)
         return said
 
     def let_go(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
 from typing import Any
@@ -24,19 +24,26 @@ _GAPS_SEEN = 50
 
 
 def advise(
-    loaded: Loaded, now: datetime, environ: Mapping[str, str] | None = None, *, elsewhere: bool = False
+    loaded: Loaded,
+    now: datetime,
+    environ: Mapping[str, str] | None = None,
+    *,
+    elsewhere: bool = False,
+    jobs: Collection[str] | None = None,
 ) -> list[Problem]:
     """All warnings that nobody acknowledged, by place. Changes of the clock are those of the year after `now`.
 
     Programs, folders, users, functions and secrets are looked for on this machine, unless the file is for one
-    `elsewhere`; nothing is executed."""
-    found = [
-        *about_channels(loaded, environ, elsewhere=elsewhere),
-        *about_sources(loaded, environ, elsewhere=elsewhere),
-    ]
+    `elsewhere`; nothing is executed. Given `jobs`: of these alone, and nothing of channels and sources."""
+    found: list[Problem] = []
+    if jobs is None:
+        found += about_channels(loaded, environ, elsewhere=elsewhere)
+        found += about_sources(loaded, environ, elsewhere=elsewhere)
     bundle = loaded.bundle
     here = None if elsewhere else Here(bundle.source.folder, environ)
     for job in loaded.configuration.jobs.values():
+        if jobs is not None and job.name not in jobs:
+            continue
         accepted: Any = job.definition.get("acknowledge", ())
         for one in _about(loaded, job, now, here):
             if one.code in accepted:

@@ -69,8 +69,8 @@ Deliver = Callable[[list[tuple[Any, list["Accepted | SchedulerError"]]]], None]
 @dataclass(frozen=True, slots=True)
 class Reloaded:
     """What a reload did, or (`applied` False) would do. Jobs are names. `pending` counts, per removed job that leaves
-    any, its waiting runs; `warnings` are what `check` would say (dry run only); `changes` are, per
-    changed job, lines of old and new values."""
+    any, its waiting runs; `warnings` are what `check` would say (once applied: of jobs that are new or changed);
+    `changes` are, per changed job, lines of old and new values."""
 
     applied: bool
     generation: int

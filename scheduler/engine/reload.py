@@ -37,8 +37,8 @@ TRIES = 10.0
 
 class Reloader:
     """`load` reads the file (InvalidInput with all its errors), `load_texts` a stored generation, `describe` puts the
-    changes between two configurations into words, per job, and `warn` says what `check` would (it takes its time, so
-    only a dry run asks for it). `around` is entered while a file is put in force. `judge` decides about instants
+    changes between two configurations into words, per job, and `warn` says what `check` would of some jobs (None: of
+    all, and of all else). `around` is entered while a file is put in force. `judge` decides about instants
     that are owed at that moment."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Reloader:
         load: Callable[[], Configuration],
         load_texts: Callable[[Mapping[str, str]], Configuration],
         describe: Callable[[Configuration | None, Configuration], Mapping[str, tuple[str, ...]]],
-        warn: Callable[[Configuration], tuple[str, ...]],
+        warn: Callable[[Configuration, Collection[str] | None], tuple[str, ...]],
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
         check: str = "schedctl check",
         judge: Judge = plan,
@@ -162,7 +162,8 @@ class Reloader:
             with self._store.begin() as tx:
                 newest = tx.generations.newest(lock=True)
                 reloaded, planned = self._apply(tx, newest, file, now, author, self._judge, drop_pending=drop_pending)
-            return self._enter(reloaded, file, author, planned)
+            self._enter(reloaded, file, author, planned)
+            return replace(reloaded, warnings=self._warn(file, {*reloaded.added, *reloaded.changed}))
         except (InvalidInput, Refused) as error:
             # `check` finds errors of the file; what stands against a good one is seen beside what is in force.
             self.remedy = self._check if isinstance(error, InvalidInput) else "schedctl diff"
@@ -256,7 +257,7 @@ class Reloader:
             unchanged=written(difference.unchanged),
             pending=pending,
             changes=changes,
-            warnings=self._warn(file),
+            warnings=self._warn(file, None),
         )
 
     def _readable(self, generation: Generation | None) -> Configuration | None:

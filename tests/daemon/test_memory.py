@@ -96,6 +96,7 @@ def test_warnings_are_there_for_whoever_asks_late(tmp_path: Path) -> None:
     again = other.load()
     other.let_go()
     assert other.warnings(again) == at_once
+    assert (other.warnings(again, {"a"}), other.warnings(again, {"b"})) == (at_once, ())
     path.write_text("jobs: {")
     third = JobsFile(path)
     assert third.warnings(configuration) == (), "they would be those of another file"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -330,5 +330,5 @@ def _no_words(old: Configuration | None, new: Configuration) -> dict[str, tuple[
     return {}
 
 
-def _no_warnings(configuration: Configuration) -> tuple[str, ...]:
+def _no_warnings(configuration: Configuration, jobs: Collection[str] | None) -> tuple[str, ...]:
     return ()

@@ -285,3 +285,11 @@ def test_a_daemon_that_was_killed_a_moment_ago_does_not_keep_the_next_one_from_i
     again = Rig(rig.store._store, jobs({"a": MINUTELY}), rig.clock)
     assert list(again.in_force.current.configuration.jobs) == ["a"]
     assert again.reloader.not_taken is None
+
+
+def test_what_is_new_or_other_is_warned_of(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(store, jobs({"same": {}, "other": {}, "gone": {}}))
+    monkeypatch.setattr(rig.reloader, "_warn", lambda file, names: tuple(sorted(names)))
+    rig.text = jobs({"same": {}, "other": {"retries": 7}, "new": {}})
+    assert rig.reloader.reload(author="me").warnings == ("new", "other")
+    assert rig.reloader.reload(author="me").warnings == ()
