@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import pickle
 import signal
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from scheduler.core.durations import parse_duration
 from tests.chaos.campaign import campaign
+from tests.chaos.checker import check
 from tests.chaos.peers import RIVALS, contest
 from tests.chaos.plan import BY_NAME, plan
 from tests.chaos.report import report
@@ -28,8 +30,16 @@ def main() -> int:
     )
     parser.add_argument("--peer", choices=sorted(RIVALS), help="break this instead, as far as the faults apply to it")
     parser.add_argument("--punctual", action="store_true", help="late starts are problems, too: for a quiet machine")
+    parser.add_argument("--judge", type=Path, metavar="FOLDER", help="what an earlier campaign left there, once more")
     parser.add_argument("--plan", action="store_true", help="only print what would be done")
     asked = parser.parse_args()
+    if asked.judge is not None:
+        # What this program wrote itself.
+        history = pickle.loads((asked.judge / "history").read_bytes())
+        verdict = check(history, punctual=asked.punctual)
+        for line in report(history, verdict):
+            print(line)
+        return 0 if verdict.clean else 1
     names = [name for name in asked.faults.split(",") if name]
     if unknown := [name for name in names if name not in BY_NAME]:
         parser.error(f"no such fault: {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
@@ -68,6 +78,7 @@ def main() -> int:
         jobs=asked.jobs,
         punctual=asked.punctual,
     )
+    (folder / "history").write_bytes(pickle.dumps(history))
     for line in report(history, verdict):
         print(line)
     (folder / "problems").write_text("".join(f"{problem}\n" for problem in verdict.problems))

@@ -101,7 +101,8 @@ def _rested(history: History, rest: Rest, instant: int, *, surely: bool) -> bool
     due, shown = history.timeline.due(instant), history.timeline.shown
     if surely:
         first, last = rest.granted + SWAPPING, rest.resume_asked - SWAPPING
-        return first < due < last and shown(first) < instant < shown(last)
+        # The clock may be set back between the question and the answer.
+        return first < due < last and shown(first) < instant < min(shown(last), shown(rest.resumed + SWAPPING))
     first, last = rest.asked - SWAPPING, rest.resumed + SWAPPING
     return first <= due <= last or shown(first) <= instant <= shown(last)
 
@@ -111,6 +112,9 @@ def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reaso
         if job.overlap not in ("skip", "queue"):
             return f"its overlap is {job.overlap}"
         if any(first - SWAPPING <= at <= last for first, last in history.busy.get(job.name, ())):
+            return None
+        waited = any(first < instant < last for first, last in history.given_up.get(job.name, ()))
+        if waited and _held_by_others(history, job, at, at):
             return None
         return "no run of it was unfinished then"
     if reason == "missed":
@@ -130,11 +134,14 @@ def _unjustified_wait(history: History, job: ChaosJob, instant: int) -> str | No
     """It waited for a shared lock until its next instant came."""
     if job.lock is None:
         return "it shares its lock with no other job"
-    others = [one.name for one in history.jobs.values() if one.lock == job.lock and one.name != job.name]
     since, until = history.timeline.due(instant), history.timeline.due(instant + (job.period or 0))
-    if any(first < until and since <= last for other in others for first, last in history.busy.get(other, ())):
-        return None
-    return "no other job held its lock"
+    return None if _held_by_others(history, job, since, until) else "no other job held its lock"
+
+
+def _held_by_others(history: History, job: ChaosJob, since: float, until: float) -> bool:
+    """Whether a job that shares its lock was running at any time of this."""
+    others = [one.name for one in history.jobs.values() if job.lock and one.lock == job.lock and one.name != job.name]
+    return any(first < until and since <= last for other in others for first, last in history.busy.get(other, ()))
 
 
 def idle(figures: Counter[str]) -> list[Problem]:

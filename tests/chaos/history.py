@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from tests.chaos.load import ChaosJob
-from tests.chaos.log import EVERYBODY, STALL, Log, Trouble
+from tests.chaos.log import EVERYBODY, Log, Swap, Trouble
 from tests.chaos.timeline import Timeline
 from tests.crash.checker import SETTLING, RunRow, SkipRow
 from tests.crash.stamps import Ran, Stamp, attempts_of
@@ -55,7 +56,7 @@ class History:
 
     def instants(self, job: str) -> tuple[list[int], set[int]]:
         """Of the database's clock: those that must be accounted for, and those that may be (they fell due while the
-        schedule was being changed)."""
+        schedule was being changed, or had been shown by a clock that was set back before that)."""
         certain: set[int] = set()
         open_: set[int] = set()
         swaps = sorted(self.log.swaps, key=lambda swap: swap.asked)
@@ -70,12 +71,21 @@ class History:
             first = int(self.timeline.shown(swap.asked)) // period * period - period * 45
             for instant in range(first, int(last) + 1, period):
                 due = self.timeline.due(instant)
-                if due < swap.asked - SWAPPING or due > (self.until if end is None else end.answered) + SWAPPING:
+                again = not begun and self._shown_again(swap, instant)
+                if due > (self.until if end is None else end.answered) + SWAPPING:
                     continue
-                early = due <= swap.answered + SWAPPING and not begun
-                late = end is not None and due >= end.asked - SWAPPING and not same
+                if due < swap.asked - SWAPPING and not again:
+                    continue
+                early = again or (due <= swap.answered + SWAPPING and not begun)
+                late = not same and end is not None and (due >= end.asked - SWAPPING or self._shown_again(end, instant))
                 (open_ if early or late else certain).add(instant)
         return sorted(certain), open_ - certain
+
+    def _shown_again(self, swap: Swap, instant: int) -> bool:
+        """Whether the clock had shown it before that reload, and shows it once more after it: then what was planned
+        of it by then is of the old schedule, and the rest of the new one."""
+        first, furthest = self.timeline.shown(swap.asked), self.timeline.furthest(swap.answered)
+        return first - SWAPPING < instant <= furthest + SWAPPING
 
     # ------------------------------------------------------------ who ran what
 
@@ -121,11 +131,7 @@ class History:
     @cached_property
     def blackouts(self) -> list[tuple[float, float]]:
         """When nothing at all can be expected: the database or the machine in trouble, all nodes at once."""
-        found = [
-            (one.begin - 0.5, one.end + (1.5 if one.fault == STALL else RECOVERY))
-            for one in self.log.troubles
-            if one.whom == EVERYBODY
-        ]
+        found = [(one.begin - 0.5, one.end + RECOVERY) for one in self.log.troubles if one.whom == EVERYBODY]
         down = [one for one in self.log.troubles if one.whom != EVERYBODY and one.disables]
         edges = sorted({edge for one in down for edge in (one.begin, one.end)})
         for first, last in pairwise(edges):
@@ -183,6 +189,19 @@ class History:
             if first <= known and end <= last:
                 known = max(known, last + self.lease + RECOVERY)
         return known
+
+    @cached_property
+    def given_up(self) -> dict[str, list[tuple[int, int]]]:
+        """Runs of each job that waited for a lock until they were given up: instants of such a run and of the next
+        one that began, between which the job was in its own way."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for job, runs in self.runs_of.items():
+            began = sorted(one.instant for one in runs if one.instant is not None and one.id in self.ran)
+            for run in runs:
+                if run.instant is not None and run.status == "SKIPPED" and run.reason == "lock":
+                    after = bisect_right(began, run.instant)
+                    found[job].append((run.instant, began[after] if after < len(began) else run.instant))
+        return found
 
     @cached_property
     def busy(self) -> dict[str, list[tuple[float, float]]]:

@@ -36,6 +36,19 @@ def lost_with_its_node(history: History) -> None:
 
 
 def tried_again_because_its_node_died(history: History) -> None:
+    try_again(history)
+    befall(history, "kill-node", node_of(history, "swap-1025"), 1025.2, 1026.0, 1026.5)
+
+
+def tried_again_because_a_lease_ran_out_after_the_network_was_well(history: History) -> None:
+    try_again(history)
+    drop(history, "swap-1025", "E")
+    history.stamps.append(Stamp("E", "swap", 1025, "swap-1025", 2, 10_000, 1025.7, "/n1"))
+    befall(history, "cut-black-hole", node_of(history, "swap-1025"), 1020.6, 1022.0, 1022.0)
+
+
+def try_again(history: History) -> None:
+    """A second attempt of swap's run of 1025."""
     for kind, at in (("S", 1025.5), ("E", 1025.7)):
         history.stamps.append(Stamp(kind, "swap", 1025, "swap-1025", 2, 10_000, at, "/n1"))
     drop(history, "swap-1030")
@@ -46,7 +59,6 @@ def tried_again_because_its_node_died(history: History) -> None:
         change_stamp(history, f"swap-{run}", "E", fence=10_000 + run)
     befall(history, "stall", EVERYBODY, 1029.0, 1030.0, 1030.0)
     change_run(history, "swap-1025", attempt=2)
-    befall(history, "kill-node", node_of(history, "swap-1025"), 1025.2, 1026.0, 1026.5)
 
 
 def overlap_right_after_a_thaw(history: History) -> None:
@@ -108,6 +120,7 @@ EXCUSED = [
     missed_while_all_nodes_were_frozen,
     lost_with_its_node,
     tried_again_because_its_node_died,
+    tried_again_because_a_lease_ran_out_after_the_network_was_well,
     overlap_right_after_a_thaw,
     clock_of_the_database_set_forwards,
     schedule_changed,
