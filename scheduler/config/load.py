@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from scheduler.config.channels import Channels, check_channels
 from scheduler.config.interpolation import Interpolation
 from scheduler.config.models.job import DefaultsModel, job_model
 from scheduler.config.models.queue import DEFAULT_QUEUES, QueueModel
-from scheduler.config.problem import ConfigError, Path
+from scheduler.config.problem import ConfigError, Path, Problem
 from scheduler.config.scans import check_keep, check_scans
 from scheduler.config.schemes import schemes
 from scheduler.config.senders import Senders
@@ -80,6 +80,16 @@ def texts_of(path: str | os.PathLike[str], *, environ: Mapping[str, str] | None 
     if bundle.problems:
         raise ConfigError(bundle.problems)
     return bundle.files
+
+
+def load_sources(
+    path: str | os.PathLike[str], *, environ: Mapping[str, str] | None = None
+) -> tuple[Mapping[str, Source], Sequence[Problem]]:
+    """The sources that are right, whatever else is wrong in the file, and what is wrong with the others, or keeps the
+    file from being read."""
+    interpolation = Interpolation(environ)
+    bundle = gather(Disk(path), interpolation)
+    return _sources(bundle, interpolation), bundle.problems
 
 
 def load(source: Texts, *, actions: Actions | None = None, environ: Mapping[str, str] | None = None) -> Loaded:

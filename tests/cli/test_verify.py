@@ -209,3 +209,16 @@ def test_no_secret_is_shown(schedctl: Typist) -> None:
         for form in ("table", "json", "yaml"):
             answer = schedctl("verify", "stripe", *arguments, "--body", "@body", "-o", form)
             assert "whsec_" not in answer.out + answer.err
+
+
+def test_what_is_wrong_elsewhere_in_the_file_does_not_matter(schedctl: Typist) -> None:
+    wrong = """  bad: {preset: nothing, secrets: {env: X}}
+jobs:
+  a: {schedule: never, command: [x]}
+  b: {on_event: stripe, http: {url: "https://${NOT_SET}/"}}
+"""
+    Path("jobs.yaml").write_text(SOURCES.replace("jobs: {}\n", wrong))
+    assert schedctl("check").code == 1
+    assert schedctl("verify", "stripe", "--header", stripe(), "--body", "@body").code == 0
+    answer = schedctl("verify", "bad", "--body", "{}")
+    assert (answer.code, "sources.bad" in answer.err, "jobs.a" in answer.err) == (1, True, False)

@@ -138,12 +138,16 @@ def _event(event: NewEvent) -> dict[str, Any]:
 
 
 def _reception(surface: Surface, file: str, source: str) -> Reception:
-    from scheduler.config.load import load_file
+    from scheduler.config.load import load_sources
+    from scheduler.config.problem import ConfigError
     from scheduler.signatures.registry import build
     from scheduler.web.reception import Reception
 
-    sources = load_file(file, environ=surface.environ).sources
+    sources, problems = load_sources(file, environ=surface.environ)
     if source not in sources:
+        own = [one for one in problems if one.path[:2] == ("sources", source)]
+        if own or problems:
+            raise ConfigError(own or problems)
         there = f"it has {', '.join(sources)}" if sources else "write one: schedctl init source NAME"
         raise NotFound(f"{file} has no source `{source}`", hint=there)
     return Reception(sources[source], build, surface.environ)
