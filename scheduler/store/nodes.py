@@ -17,7 +17,11 @@ from scheduler.store.session import Session
 from scheduler.store.types import UtcInstant
 
 _HOLDING = ("live", "stopping")
-_HELD = select(t.nodes.c.state).where(t.nodes.c.id == bindparam("node")).with_for_update(read=True)
+_STATE = select(t.nodes.c.state).where(t.nodes.c.id == bindparam("node"))
+# A beat passes those that hold the row, and they it: a node that always has a transaction open, or whose connection
+# broke in the midst of one, must not lose its lease by that. Whoever takes its right away waits for them.
+_HELD = _STATE.with_for_update(read=True, key_share=True)
+_ALONE = _STATE.with_for_update()
 _BEFORE = {"live": ("live",), "stopping": _HOLDING, "stopped": (*_HOLDING, "stopped")}
 
 
@@ -26,7 +30,7 @@ class SqlNodes:
     session: Session
 
     def hold(self, node: str) -> bool:
-        """Locks the node's row until the transaction ends. False: it is not live; it must not plan or claim."""
+        """Until the transaction ends nobody takes its right away. False: it is not live, and must not plan or claim."""
         return bool(self.session.rows(_HELD, node=node).scalar() == "live")
 
     def register(self, node: Node, now: datetime) -> None:
@@ -62,7 +66,9 @@ class SqlNodes:
         return self.session.write(update(t.nodes).where(*where).values(values)) == 1
 
     def mark(self, node: str, state: str, now: datetime) -> bool:
-        """live → stopping → stopped, never back. False if the node is dead, gone or further already."""
+        """live → stopping → stopped, never back. False if the node is dead, gone or further already. Waits for those
+        that hold the node."""
+        self.session.rows(_ALONE, node=node)
         where = (t.nodes.c.id == node, t.nodes.c.state.in_(_BEFORE[state]))
         values: dict[str, Any] = {"state": state, "beat_at": now}
         if state == "stopping":
@@ -70,7 +76,9 @@ class SqlNodes:
         return self.session.write(update(t.nodes).where(*where).values(values)) == 1
 
     def declare_dead(self, node: str, beat: int, now: datetime) -> bool:
-        """True if its beat is still `beat` and it was not stopped: from now on it holds nothing."""
+        """True if its beat is still `beat` and it was not stopped: from now on it holds nothing. Waits for those that
+        hold the node."""
+        self.session.rows(_ALONE, node=node)
         where = (t.nodes.c.id == node, t.nodes.c.beat == beat, t.nodes.c.state.in_(_HOLDING))
         return self.session.write(update(t.nodes).where(*where).values(state="dead")) == 1
 

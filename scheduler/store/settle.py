@@ -48,7 +48,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
 @cache
 def _states(kind: str) -> Select[Any]:
     query = select(t.nodes.c.id, t.nodes.c.state).where(listed(kind, t.nodes.c.id)).order_by(t.nodes.c.id)
-    return query.with_for_update(read=True)
+    return query.with_for_update(read=True, key_share=True)  # As SqlNodes.hold.
 
 
 @cache

@@ -206,7 +206,9 @@ class Transfer:
         name_value(old, MOVED, self._target.place())
         if self._source.kind == "postgresql":
             # One that was stopped (SIGSTOP) and goes on finds that it holds nothing any more.
-            old.execute(update(t.nodes).where(t.nodes.c.state.in_(HOLDING)).values(state="dead"))
+            holding = t.nodes.c.state.in_(HOLDING)
+            old.execute(select(t.nodes.c.id).where(holding).order_by(t.nodes.c.id).with_for_update())
+            old.execute(update(t.nodes).where(holding).values(state="dead"))
 
     def _copy_table(self, old: Connection, one: Table, progress: Progress) -> int:
         plain, size, wanted = _plain(one), SMALL_BATCHES.get(one.name, BATCH), _count(old, one)

@@ -66,6 +66,7 @@ class History:
                 continue
             end = swaps[number + 1] if number + 1 < len(swaps) else None
             same = end is not None and end.periods.get(job) == period
+            change = next((later for later in swaps[number + 1 :] if later.periods.get(job) != period), None)
             begun = number > 0 and swaps[number - 1].periods.get(job) == period
             last = self.timeline.furthest(self.until if end is None else end.answered) + 1
             first = int(self.timeline.shown(swap.asked)) // period * period - period * 45
@@ -77,7 +78,8 @@ class History:
                 if due < swap.asked - SWAPPING and not again:
                     continue
                 early = again or (due <= swap.answered + SWAPPING and not begun)
-                late = not same and end is not None and (due >= end.asked - SWAPPING or self._shown_again(end, instant))
+                late = end is not None and due >= end.asked - SWAPPING and not same
+                late = late or (change is not None and self._shown_again(change, instant))
                 (open_ if early or late else certain).add(instant)
         return sorted(certain), open_ - certain
 
