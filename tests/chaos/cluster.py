@@ -101,9 +101,12 @@ class Cluster:
         until = time.monotonic() + patience
         last = "nothing"
         while time.monotonic() < until:
-            node = chance.choice(list(self.nodes.values()))
+            node, asked = chance.choice(list(self.nodes.values())), time.time()
             try:
                 status, answer = node.world.ask(method, path, body, headers, timeout)
+            except TimeoutError:
+                status, answer = 503, b"no answer"
+                self.log.strays.append((asked, path))
             except OSError as error:
                 status, answer = 503, str(error).encode()
             if status < 500:

@@ -75,7 +75,8 @@ def _not_run(
     history: History, job: ChaosJob, instant: int, at: float, run: str, figures: Counter[str]
 ) -> list[Problem]:
     """A run without a stamp: its child had no time to begin, or it was replaced before."""
-    if any(_rested(history, rest, instant, surely=True) for rest in _rests(history, job.name)):
+    rested = any(_rested(history, rest, instant, surely=True) for rest in _rests(history, job.name))
+    if rested and not _strayed(history, job.name, at):
         return [Problem(f"instant {instant} has run {run}, though the job was paused", job.name, at)]
     if run in history.ran:
         figures["ran"] += 1
@@ -93,6 +94,11 @@ def _not_run(
 
 def _rests(history: History, job: str) -> list[Rest]:
     return [rest for rest in history.log.rests if rest.job == job]
+
+
+def _strayed(history: History, job: str, at: float) -> bool:
+    """Whether a request to pause or resume it may have been carried out at any time until then."""
+    return any(asked <= at and path.startswith(f"/v1/jobs/{job}/") for asked, path in history.log.strays)
 
 
 def _rested(history: History, rest: Rest, instant: int, *, surely: bool) -> bool:
@@ -122,7 +128,8 @@ def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reaso
             return "nothing was wrong then"
         return None if planned > instant else "all that came later was missed, too"
     if reason == "paused":
-        if any(_rested(history, rest, instant, surely=False) for rest in _rests(history, job.name)):
+        rested = any(_rested(history, rest, instant, surely=False) for rest in _rests(history, job.name))
+        if rested or _strayed(history, job.name, at):
             return None
         return "nobody had paused it"
     if reason == "lock":

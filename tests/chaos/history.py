@@ -86,7 +86,8 @@ class History:
     def _shown_again(self, swap: Swap, instant: int) -> bool:
         """Whether the clock had shown it before that reload, and shows it once more after it: then what was planned
         of it by then is of the old schedule, and the rest of the new one."""
-        first, furthest = self.timeline.shown(swap.asked), self.timeline.furthest(swap.answered)
+        shown, furthest = self.timeline.shown, self.timeline.furthest(swap.answered)
+        first = min(shown(swap.asked), shown(swap.answered))
         return first - SWAPPING < instant <= furthest + SWAPPING
 
     # ------------------------------------------------------------ who ran what
@@ -175,10 +176,25 @@ class History:
             return None
         ran = self.ran.get(run.id)
         if ran is None:
-            return began, self.known_by(began, EVERYBODY)
+            return began, max(self.known_by(began, EVERYBODY), self._followed(run))
         final = max(ran.attempts)
         end = ran.attempts[final][1]
         return began, self.known_by(ran.last if end is None else end, self.node(ran, final))
+
+    def _followed(self, run: RunRow) -> float:
+        """When the next occurrence of its job got a run: as long may one have waited that never began."""
+        if run.instant is None:
+            return 0.0
+        later = bisect_right(self._planned[run.job], run.instant)
+        return self.timeline.due(self._planned[run.job][later]) if later < len(self._planned[run.job]) else 0.0
+
+    @cached_property
+    def _planned(self) -> dict[str, list[int]]:
+        """The instants of each job that got a run, in order."""
+        return {
+            job: sorted(one.instant for one in runs if one.instant is not None and one.status != "SKIPPED")
+            for job, runs in self.runs_of.items()
+        }
 
     def known_by(self, end: float, node: str) -> float:
         """When at the latest the ledger knows of what ended then on that node: by itself, or when the lease of a node

@@ -110,6 +110,8 @@ class Log:
     requests: list[Request] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
+    strays: list[tuple[float, str]] = field(default_factory=list)
+    """When which path was asked for without an answer: a node that was stopped does it when it goes on."""
     complaints: list[tuple[float, str]] = field(default_factory=list)
     """What the nemesis saw itself: a node that did not come back, an answer that nobody should get."""
     places: dict[str, str] = field(default_factory=dict)
