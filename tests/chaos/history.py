@@ -19,6 +19,8 @@ RECOVERY = 3.0
 """Seconds after a lease has run out, or a trouble is over, in which the nodes have put everything in order."""
 HICCUP = 3.5
 """Seconds for which the rows of a node that was stopped may stay locked, and a little more."""
+PLANNING = 0.5
+"""Seconds after an instant in which it may not be planned yet, on a node that is well."""
 SWAPPING = 0.3
 """Seconds by which the clocks of those who look may differ."""
 
@@ -136,7 +138,7 @@ class History:
     @cached_property
     def blackouts(self) -> list[tuple[float, float]]:
         """When nothing at all can be expected: the database or the machine in trouble, all nodes at once."""
-        found = [(one.begin - 0.5, one.end + RECOVERY) for one in self.log.troubles if one.whom == EVERYBODY]
+        found = [(one.begin - PLANNING, one.end + RECOVERY) for one in self.log.troubles if one.whom == EVERYBODY]
         down = [one for one in self.log.troubles if one.whom != EVERYBODY and one.disables]
         # libfaketime makes the server's time limits as much longer as its clock is ahead: what holds rows then, keeps
         # them until it goes on, or the clock is right again.
@@ -154,7 +156,7 @@ class History:
         """When nothing can be expected to start on time: blackouts, and the moment after something befell a node, which
         may have held rows. The database takes them from one that was stopped after 2 s, from one that died at once."""
         hiccups = [
-            (one.begin - 0.2, one.begin + (1.5 if one.fault.startswith("kill") else HICCUP))
+            (one.begin - PLANNING, one.begin + (1.5 if one.fault.startswith("kill") else HICCUP))
             for one in self.log.troubles
             if one.whom != EVERYBODY and one.disables
         ]
