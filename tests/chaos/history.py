@@ -154,9 +154,10 @@ class History:
     @cached_property
     def outages(self) -> list[tuple[float, float]]:
         """When nothing can be expected to start on time: blackouts, and the moment after something befell a node, which
-        may have held rows. The database takes them from one that was stopped after 2 s, from one that died at once."""
+        may have held rows. The database takes them from one that was stopped after 2 s, from one that died at once; one
+        with a slow network holds them as long as it lasts."""
         hiccups = [
-            (one.begin - PLANNING, one.begin + (1.5 if one.fault.startswith("kill") else HICCUP))
+            (one.begin - PLANNING, one.end if one.fault == "cut-slow" else one.begin + _hiccup(one))
             for one in self.log.troubles
             if one.whom != EVERYBODY and one.disables
         ]
@@ -239,6 +240,10 @@ class History:
             if span is not None and run.status != "SKIPPED":
                 found[run.job].append(span)
         return {job: sorted(spans) for job, spans in found.items()}
+
+
+def _hiccup(trouble: Trouble) -> float:
+    return 1.5 if trouble.fault.startswith("kill") else HICCUP
 
 
 def _joined(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
