@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from bench.peers.install import HOME
-from bench.peers.peer import PROGRAMS, Command, Peer, Task
-
-_PATH = {"NODE_PATH": str(HOME / "node" / "node_modules"), "BENCH_THREADS": "10"}
-
-
-def _node(role: str) -> Callable[[Task], list[Command]]:
-    return lambda task: [Command(("node", str(PROGRAMS / "graphile.js"), role), _PATH)]
-
+from bench.peers.peer import Peer, node
 
 PEERS = (
     Peer(
         name="graphile-worker",
         package="graphile-worker",
-        roles={role: _node(role) for role in ("schema", "due", "idle", "work", "enqueue", "enqueue-batch", "latency")},
+        roles={
+            role: node("graphile.js", role, BENCH_THREADS="10")
+            for role in ("schema", "due", "idle", "work", "enqueue", "enqueue-batch", "latency")
+        },
         services=("postgresql",),
         whole_minutes=True,
         left="SELECT count(*) FROM graphile_worker._private_jobs",

@@ -79,6 +79,12 @@ def python(program: str, role: str, **more: str) -> Callable[[Task], list[Comman
     return lambda task: [Command((str(PYTHON), str(PROGRAMS / program), role), more)]
 
 
+def node(program: str, role: str, **more: str) -> Callable[[Task], list[Command]]:
+    """The same with Node.js and the packages that were prepared for it."""
+    packages = {"NODE_PATH": str(HOME / "node" / "node_modules")}
+    return lambda task: [Command(("node", str(PROGRAMS / program), role), {**packages, **more})]
+
+
 def base_environment() -> dict[str, str]:
     """What peers see of ours."""
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER")
