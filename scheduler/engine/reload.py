@@ -163,7 +163,6 @@ class Reloader:
                 newest = tx.generations.newest(lock=True)
                 reloaded, planned = self._apply(tx, newest, file, now, author, self._judge, drop_pending=drop_pending)
             self._enter(reloaded, file, author, planned)
-            return replace(reloaded, warnings=self._warn(file, {*reloaded.added, *reloaded.changed}))
         except (InvalidInput, Refused) as error:
             # `check` finds errors of the file; what stands against a good one is seen beside what is in force.
             self.remedy = self._check if isinstance(error, InvalidInput) else "schedctl diff"
@@ -171,6 +170,7 @@ class Reloader:
             log.warning("config_rejected", reason=str(error))
             self._bus.publish("config.rejected", reason=str(error))
             raise
+        return replace(reloaded, warnings=self._warn(file, {*reloaded.added, *reloaded.changed}))
 
     def _apply(
         self,

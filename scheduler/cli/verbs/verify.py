@@ -145,9 +145,8 @@ def _reception(surface: Surface, file: str, source: str) -> Reception:
 
     sources, problems = load_sources(file, environ=surface.environ)
     if source not in sources:
-        own = [one for one in problems if one.path[:2] == ("sources", source)]
-        if own or problems:
-            raise ConfigError(own or problems)
+        if problems:
+            raise ConfigError([one for one in problems if one.path[:2] == ("sources", source)] or problems)
         there = f"it has {', '.join(sources)}" if sources else "write one: schedctl init source NAME"
         raise NotFound(f"{file} has no source `{source}`", hint=there)
     return Reception(sources[source], build, surface.environ)
