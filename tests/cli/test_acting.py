@@ -12,6 +12,7 @@ import pytest
 from scheduler.core.model import FailReason, Status
 from scheduler.core.outcome import Failed
 from scheduler.web.server import WebServer
+from tests.cli.background import Background
 from tests.faces import JOBS, Served
 from tests.until import until
 
@@ -83,25 +84,18 @@ def test_a_key_makes_one_run(served: Served, capsys: Captured) -> None:
     assert "has made this run before" in err
 
 
-def test_wait_shows_the_output_and_ends_with_the_runs_fate(served: Served, capsys: Captured) -> None:
-    codes: list[int] = []
-
-    def wait() -> None:
-        codes.append(served.schedctl("run-now", "ticket", "--wait"))
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
+def test_wait_shows_the_output_and_ends_with_the_runs_fate(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    waiting = Background(served, "run-now", "ticket", "--wait")
     until(lambda: served.rig.runs("ticket"))
     served.rig.tick()
     (run,) = served.rig.runs("ticket")
     served.faces.live[run.id] = b"prin"
-    until(lambda: "prin" in capsys.readouterr().out)
+    waiting.until(b"prin")
     served.rig.executor.finish(run.id)
     served.rig.tick(seconds=1)
-    waiting.join(20)
-    out, err = capsys.readouterr()
-    assert (codes, out) == ([0], "ted\n")
-    assert "✓ COMPLETED" in err
+    waiting.join()
+    assert (waiting.codes, waiting.out) == ([0], b"printed\n")
+    assert "✓ COMPLETED".encode() in waiting.err
 
 
 def test_wait_goes_through_retries_and_fails_with_the_run(served: Served, capsys: Captured) -> None:
@@ -146,20 +140,17 @@ def test_wait_with_json_writes_the_run_at_its_end(served: Served, capsys: Captur
     assert json.loads(capsys.readouterr().out)["status"] == "COMPLETED"
 
 
-def test_logs_follow_until_the_end(served: Served, capsys: Captured) -> None:
+def test_logs_follow_until_the_end(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
     served.schedctl("run-now", "ticket")
     served.rig.tick()
     (run,) = served.rig.runs("ticket")
     served.faces.live[run.id] = b"p"
-    codes: list[int] = []
-    following = threading.Thread(target=lambda: codes.append(served.schedctl("logs", "-f", "ticket")))
-    capsys.readouterr()
-    following.start()
-    until(lambda: "p" in capsys.readouterr().out)
+    following = Background(served, "logs", "-f", "ticket")
+    following.until(b"p")
     served.rig.executor.finish(run.id)
     served.rig.tick(seconds=1)
-    following.join(20)
-    assert (codes, capsys.readouterr().out) == ([0], "rinted\n")
+    following.join()
+    assert (following.codes, following.out) == ([0], b"printed\n")
 
 
 def test_cancel_and_retry(served: Served, capsys: Captured) -> None:
@@ -295,32 +286,22 @@ def test_a_file_is_compared_with_what_is_in_force(served: Served, tmp_path: Path
     assert "    next run: Mon 08:15 America/New_York (in 5h15m) → Mon 08:45 America/New_York (in 5h45m)" in out
 
 
-def test_who_follows_a_run_waits_for_a_daemon_that_restarts(served: Served, capsys: Captured) -> None:
+def test_who_follows_a_run_waits_for_a_daemon_that_restarts(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
     served.schedctl("run-now", "ticket")
     served.rig.tick()
     (run,) = served.rig.runs("ticket")
     served.faces.live[run.id] = b"one\n"
-    codes: list[int] = []
-    following = threading.Thread(target=lambda: codes.append(served.schedctl("logs", "-f", run.id)))
-    following.start()
-    seen = ""
-
-    def said(word: str) -> bool:
-        nonlocal seen
-        out, err = capsys.readouterr()
-        seen += out + err
-        return word in seen
-
-    until(lambda: said("one"))
+    following = Background(served, "logs", "-f", run.id)
+    following.until(b"one")
     served.server.stop()
-    until(lambda: said("trying again"))
+    following.until(b"trying again")
     served.rig.executor.finish(run.id)
     served.rig.tick(seconds=1)
     reading, acting = served.faces.apps()
     again = WebServer(reading, acting, None, served.socket)
     again.open()
     again.start()
-    following.join(20)
+    following.join()
     again.stop()
-    assert codes == [0]
-    assert said("COMPLETED")
+    assert following.codes == [0]
+    assert b"COMPLETED" in following.err

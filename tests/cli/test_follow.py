@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from scheduler.cli.daemon import Daemon
 from scheduler.cli.stream import RunStream
 from scheduler.core.model import Run
 from scheduler.core.outcome import Failed
+from tests.cli.background import Background
 from tests.engine.rig import failed
 from tests.faces import Served
 from tests.until import until
@@ -19,39 +19,20 @@ from tests.until import until
 Captured = pytest.CaptureFixture[bytes]
 
 
-class Following:
-    """`schedctl logs -f` in a thread, with what it has written so far and what it has asked for."""
+class Following(Background):
+    """`schedctl logs -f`."""
 
-    def __init__(self, served: Served, captured: Captured, *more: str) -> None:
-        self.served = served
-        self._captured = captured
-        self.out, self.err = b"", b""
-        self.codes: list[int] = []
+    def __init__(self, served: Served) -> None:
         (self.run,) = served.rig.runs("ticket")
-        words = ("logs", "-f", self.run.id, *more)
-        self._thread = threading.Thread(target=lambda: self.codes.append(served.schedctl(*words)))
-        self._thread.start()
-
-    def said(self, word: bytes) -> bool:
-        out, err = self._captured.readouterr()
-        self.out += out
-        self.err += err
-        return word in self.out + self.err
-
-    def until(self, word: bytes) -> None:
-        until(lambda: self.said(word))
+        self._served = served
+        super().__init__(served, "logs", "-f", self.run.id)
 
     def print(self, text: bytes) -> None:
-        self.served.faces.live[self.run.id] += text
+        self._served.faces.live[self.run.id] += text
 
     def end(self, outcome: Failed | None = None) -> None:
-        self.served.rig.executor.finish(self.run.id, *([] if outcome is None else [outcome]))
-        self.served.rig.tick(seconds=1)
-
-    def join(self) -> None:
-        self._thread.join(20)
-        assert not self._thread.is_alive()
-        self.said(b"")
+        self._served.rig.executor.finish(self.run.id, *([] if outcome is None else [outcome]))
+        self._served.rig.tick(seconds=1)
 
 
 @pytest.fixture
@@ -88,14 +69,13 @@ def running(served: Served, capfdbinary: Captured) -> Run:
     served.rig.tick()
     (run,) = served.rig.runs("ticket")
     served.faces.live[run.id] = b"one\n"
-    capfdbinary.readouterr()
     return run
 
 
 def test_what_comes_through_the_stream_is_not_asked_for(
-    served: Served, running: Run, capfdbinary: Captured, asked: list[str], opened: list[str]
+    served: Served, running: Run, asked: list[str], opened: list[str]
 ) -> None:
-    following = Following(served, capfdbinary)
+    following = Following(served)
     following.until(b"one")
     until(lambda: opened == ["1.4"])
     following.print(b"two\n")
@@ -116,8 +96,8 @@ def test_what_comes_through_the_stream_is_not_asked_for(
 @pytest.mark.parametrize(
     "odd", [b"\xff\xfe\x00\n", b"\xf0\x9f\x98x\n", "\ufffd whole\n".encode(), "zwölf 😀\n".encode()]
 )
-def test_bytes_arrive_as_they_are(served: Served, running: Run, capfdbinary: Captured, odd: bytes) -> None:
-    following = Following(served, capfdbinary)
+def test_bytes_arrive_as_they_are(served: Served, running: Run, odd: bytes) -> None:
+    following = Following(served)
     following.until(b"one\n")
     following.print(odd)
     following.until(odd)
@@ -129,7 +109,7 @@ def test_bytes_arrive_as_they_are(served: Served, running: Run, capfdbinary: Cap
 
 
 def test_a_stream_that_breaks_off_is_gone_on_with(
-    served: Served, running: Run, capfdbinary: Captured, opened: list[str], monkeypatch: pytest.MonkeyPatch
+    served: Served, running: Run, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams: list[RunStream] = []
     begin = RunStream.__init__
@@ -139,7 +119,7 @@ def test_a_stream_that_breaks_off_is_gone_on_with(
         streams.append(self)
 
     monkeypatch.setattr(RunStream, "__init__", noted)
-    following = Following(served, capfdbinary)
+    following = Following(served)
     following.until(b"one")
     until(lambda: streams)
     following.print(b"two\n")
@@ -156,11 +136,9 @@ def test_a_stream_that_breaks_off_is_gone_on_with(
     assert following.codes == [0]
 
 
-def test_who_gets_no_stream_looks_and_says_so(
-    served: Served, running: Run, capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_gets_no_stream_looks_and_says_so(served: Served, running: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scheduler.web.events.Hub.full", True)
-    following = Following(served, capfdbinary)
+    following = Following(served)
     following.until(b"too many streams are open on this node; looking every 0.3s instead\n")
     following.print(b"two\n")
     following.until(b"two")
@@ -171,12 +149,12 @@ def test_who_gets_no_stream_looks_and_says_so(
 
 
 def test_a_stream_that_brings_nothing_is_not_waited_for(
-    served: Served, running: Run, capfdbinary: Captured, monkeypatch: pytest.MonkeyPatch
+    served: Served, running: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As through a proxy that collects what passes."""
     monkeypatch.setattr(follow, "OPENS", 0.0)
     monkeypatch.setattr("scheduler.cli.stream._events", lambda lines: iter(list(lines)[:0]))
-    following = Following(served, capfdbinary)
+    following = Following(served)
     following.until(b"nothing comes through the stream; looking every 0.3s instead\n")
     following.print(b"two\n")
     following.until(b"two")
@@ -185,10 +163,8 @@ def test_a_stream_that_brings_nothing_is_not_waited_for(
     assert following.codes == [0]
 
 
-def test_attempts_are_followed_and_what_a_run_waits_for_is_told(
-    served: Served, running: Run, capfdbinary: Captured
-) -> None:
-    following = Following(served, capfdbinary)
+def test_attempts_are_followed_and_what_a_run_waits_for_is_told(served: Served, running: Run) -> None:
+    following = Following(served)
     following.until(b"one\n")
     following.end(failed())
     following.until(b"retries in")
