@@ -35,6 +35,8 @@ BARS = tuple(
 )
 _RUNS = 3
 _STEP = 0.05
+_PLACES = "{default: {concurrency: 128}}"
+"""A place for each slot of two nodes: one has 64, and so has a queue that nobody made wider."""
 
 
 def run(session: Session) -> Iterator[Row]:
@@ -88,7 +90,7 @@ def _nodes(session: Session, asked: str) -> Iterator[tuple[Daemon, str]]:
         for _ in range(2):
             folder = session.folder()
             stack.callback(session.drop, folder)
-            daemon = Daemon(folder, jobs_file([asked]), url)
+            daemon = Daemon(folder, jobs_file([asked], _PLACES), url)
             stack.callback(daemon.stop)
             daemon.start()
             started.append(daemon)

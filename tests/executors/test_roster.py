@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from scheduler.executors.workers import roster
-from scheduler.executors.workers.roster import LONGEST_WAIT, PATIENCE, Roster
+from scheduler.executors.workers.roster import PATIENCE, Roster
 from scheduler.executors.workers.worker import Place, Task, Worker
 
 PLACE = Place("/")
@@ -34,10 +34,11 @@ def crew(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Roster]:
     crew = Roster("call", 1, clock)
     for number in range(102):
         crew.wait(Task(f"run-{number}", "node", PLACE, {}, 1.0, lambda answer: None))
-    for _ in range(2):
-        given = crew.assign(PLACE)
-        assert given is not None
-        given[0].ready = True
+    given = [crew.assign(PLACE) for _ in range(2)]
+    clock.now += 0.1
+    for one in given:
+        assert one is not None
+        crew.heard(one[0])
     assert len(crew.workers) == 2
     yield crew
     for worker in crew.workers:
@@ -68,13 +69,42 @@ def test_long_tasks_bring_further_ones(crew: Roster, clock: Clock) -> None:
     assert len(crew.workers) == 4
 
 
-def test_nobody_waits_long_behind_tasks_that_are_not_quite_short(crew: Roster, clock: Clock) -> None:
-    until = clock.now + LONGEST_WAIT
-    while clock.now < until - 0.01:
-        clock.now += 0.01
-        _answers(crew, crew.workers[0])
+def _worked_off(crew: Roster, clock: Clock, seconds: float, turns: int) -> None:
+    """One of them comes back each so many seconds."""
+    for turn in range(turns):
+        clock.now += seconds
+        _answers(crew, crew.workers[turn % 2])
         assert crew.assign(PLACE) is not None
-        assert len(crew.workers) == 2
-    clock.now = until + 0.001
+
+
+def test_a_line_that_would_outlast_a_start_brings_a_further_one(crew: Roster, clock: Clock) -> None:
+    _worked_off(crew, clock, 0.01, 5)
     assert crew.assign(PLACE) is not None
     assert len(crew.workers) == 3
+
+
+def test_where_starting_takes_long_the_line_may_last_as_long(crew: Roster, clock: Clock) -> None:
+    """Everything is slow on a busy machine, and a further process would make it slower."""
+    crew.heard(_started(crew, clock, 3.0))
+    _worked_off(crew, clock, 0.01, 60)
+    assert crew.assign(PLACE) is None
+    assert len(crew.workers) == 3
+
+
+def test_what_a_new_process_was_given_begins_when_it_is_there(crew: Roster, clock: Clock) -> None:
+    for number in range(10, 102):
+        crew.withdraw(f"run-{number}")
+    crew.heard(_started(crew, clock, 0.1))
+    assert crew.assign(PLACE) is None
+    clock.now += PATIENCE * 1.1
+    assert crew.assign(PLACE) is not None
+
+
+def _started(crew: Roster, clock: Clock, seconds: float) -> Worker:
+    """A further worker, so long after its start that it says so now."""
+    clock.now += PATIENCE * 1.1
+    given = crew.assign(PLACE)
+    assert given is not None
+    assert not given[0].ready
+    clock.now += seconds
+    return given[0]

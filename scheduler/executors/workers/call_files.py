@@ -6,6 +6,7 @@ import contextlib
 import os
 
 from scheduler.executors.attempts.values import to_json
+from scheduler.executors.workers.surroundings import appending
 from scheduler.executors.workers.wire import Message
 
 _ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -23,14 +24,15 @@ class CallFiles:
             environment["SCHED_CHECKPOINT_FILE"]: to_json(order["checkpoint"]),
         }
 
-    def make(self) -> None:
-        """OSError when the disk does not take them."""
-        for path, data in {**self._read, self._report: b"", self._output: b""}.items():
+    def make(self) -> int:
+        """The descriptor of the output, for appending. OSError when the disk does not take them."""
+        for path, data in {**self._read, self._report: b""}.items():
             descriptor = os.open(path, _ANEW, 0o600)
             try:
                 os.write(descriptor, data)
             finally:
                 os.close(descriptor)
+        return appending(self._output)
 
     def remove_unused(self) -> bool:
         """Removes them if nothing was printed and nothing reported; whether it did."""

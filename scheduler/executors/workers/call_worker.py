@@ -46,10 +46,10 @@ class CallWorker:
             return {"run": order["run"], "stale": True}
         files = CallFiles(order)
         try:
-            files.make()
+            output = files.make()
         except OSError as error:
             return {"run": order["run"], "disk": [error.errno, error.filename]}
-        with self._surroundings.of(order["environment"], order["output"]):
+        with self._surroundings.of(order["environment"], output):
             answer = _outcome(order)
             self._surroundings.end_if_forked(answer.get("exit", 1 if "error" in answer else 0))
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)

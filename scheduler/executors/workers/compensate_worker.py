@@ -22,7 +22,7 @@ from scheduler.executors.workers.scan_messages import (
     packed_page,
     read_window,
 )
-from scheduler.executors.workers.surroundings import Surroundings, left
+from scheduler.executors.workers.surroundings import Surroundings, appending, left
 from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
 
 _EXPECTED = (CursorExpired, Throttled, ListingFailed, InvalidInput)
@@ -57,7 +57,7 @@ class CompensateWorker:
         if self._stamps.stale():
             self._channel.sendall(pack({"run": run, "stale": True}))
             return
-        with self._surroundings.of(opening["environment"], opening["output"]):
+        with self._surroundings.of(opening["environment"], appending(opening["output"])):
             last = self._converse(opening, orders)
             self._surroundings.end_if_forked(0)
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -203,7 +203,7 @@ class Pool:
 
     def _heard(self, worker: Worker, said: Message) -> None:
         with self._lock:
-            worker.ready = True
+            self._roster.heard(worker)
             task = worker.tasks.get(said.get("run", ""))
         if task is not None and "say" in said:
             if task.heard is not None:

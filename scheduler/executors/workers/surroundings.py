@@ -29,7 +29,6 @@ class Surroundings:
         self.home = os.getcwd()
         self._pid = os.getpid()
         os.register_at_fork(after_in_child=channel.close)
-        self._clean = dict(os.environ)
         self._own = os.dup(1)
         os.set_inheritable(self._own, False)
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -43,13 +42,13 @@ class Surroundings:
         self._handlers = {number: signal.getsignal(number) for number in _HANDLED}
 
     @contextmanager
-    def of(self, environment: Mapping[str, str], output: str) -> Iterator[None]:
-        """For one run: everything it changed of the process is as before at the end, and all it printed is written.
-        Where it closed what the process cannot do without, or put something else in its place, the process ends."""
-        descriptor = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        os.close(descriptor)
+    def of(self, environment: Mapping[str, str], output: int) -> Iterator[None]:
+        """For one run, which prints to this descriptor: everything it changed of the process is as before at the end,
+        but for the environment, which the next one gets its own of; and all it printed is written. Where it closed what
+        the process cannot do without, or put something else in its place, the process ends."""
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
         _use(environment)
         try:
             yield
@@ -61,7 +60,6 @@ class Surroundings:
             sys.stdout, sys.stderr = self._streams
             os.dup2(self._own, 1)
             os.dup2(self._own, 2)
-            _use(self._clean)
             os.umask(self._mask)
             signal.alarm(0)
             for number, handler in self._handlers.items():
@@ -75,6 +73,11 @@ class Surroundings:
             for stream in (*self._streams, sys.stdout, sys.stderr):
                 _flush(stream)
             os._exit(code)
+
+
+def appending(path: str) -> int:
+    """A descriptor for what a run prints; OSError when the disk does not take it."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _identity(descriptor: int) -> tuple[int, int] | None:

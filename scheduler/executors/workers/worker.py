@@ -77,6 +77,7 @@ class Worker:
 
     name: str
     place: Place
+    made_at: float
     idle_since: float
     busy_since: float = 0.0
     tasks: dict[str, Task] = field(default_factory=dict)
