@@ -64,6 +64,10 @@ class Standard(MacScheme):
         if "." in delivery:
             # The parts of what is signed are separated by dots: with one inside, others could be read from it.
             raise Unreadable(Refusal.ID_MALFORMED, f"the header {family}-id holds a dot")
+        if any(one != delivery for other in _FAMILIES for one in headers.all(f"{other}-id")):
+            # The event would have the id that nobody signed, and one request could come as many events.
+            names = " and ".join(f"{one}-id" for one in _FAMILIES)
+            raise Unreadable(Refusal.ID_MALFORMED, f"the headers {names} differ, and only {family}-id is signed")
         name = f"{family}-timestamp"
         stamp = single(headers, name, missing=Refusal.TIMESTAMP_MISSING, malformed=Refusal.TIMESTAMP_MALFORMED)
         signed_at = instant(stamp)

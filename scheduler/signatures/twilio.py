@@ -22,8 +22,19 @@ from scheduler.signatures.common.verdict import same
 
 _HEADER, _HASH, _FORM = "X-Twilio-Signature", "bodySHA256", "application/x-www-form-urlencoded"
 _MOST_FIELDS = 1000
-_SID = "MessageSid || SmsSid || CallSid"
-_STATE = "MessageStatus || SmsStatus || CallStatus || 'received'"
+_MESSAGE = "(MessageSid || SmsSid)"
+_SENT = "(MessageStatus || SmsStatus || 'received')"
+# What somebody said or keyed in is a question to the callee, not an event: one call may have many of them that look
+# alike. Without an id they are refused.
+_STATE = "(CallStatus && !Digits && !SpeechResult && CallStatus)"
+
+
+def _by_kind(message: str, transcription: str, recording: str, call: str) -> str:
+    """The first that the form is of. A transcription names its recording and its call as well, a recording its call."""
+    return (
+        f"{_MESSAGE} && {message} || TranscriptionSid && {transcription} || "
+        f"RecordingSid && RecordingStatus && {recording} || CallSid && {_STATE} && {call}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +43,20 @@ class Twilio(MacScheme):
     preset: ClassVar[Preset | None] = Preset(
         title="Twilio",
         event=EventFields(
-            # A message or call has one sid through all of its states.
-            id=f"({_SID}) && join(':', [{_SID}, {_STATE}])",
-            type=f"(MessageSid || SmsSid) && join('.', ['message', {_STATE}]) || "
-            f"CallSid && join('.', ['call', {_STATE}])",
-            subject=_SID,
+            # Each has one sid through all of its states.
+            id=_by_kind(
+                f"join(':', [{_MESSAGE}, {_SENT}])",
+                "join(':', [TranscriptionSid, TranscriptionStatus || 'received'])",
+                "join(':', [RecordingSid, RecordingStatus])",
+                f"join(':', [CallSid, {_STATE}])",
+            ),
+            type=_by_kind(
+                f"join('.', ['message', {_SENT}])",
+                "join('.', ['transcription', TranscriptionStatus || 'received'])",
+                "join('.', ['recording', RecordingStatus])",
+                f"join('.', ['call', {_STATE}])",
+            ),
+            subject=f"{_MESSAGE} || CallSid",
         ),
         answer=Answer(200, "<Response/>", "text/xml"),
         retries_for=timedelta(hours=4),

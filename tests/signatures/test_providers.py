@@ -13,10 +13,12 @@ from urllib.parse import urlencode
 
 import pytest
 
+from scheduler.core.document import document_of
 from scheduler.core.errors import InvalidInput
+from scheduler.core.event_fields import EventFacts, FieldReader
 from scheduler.core.signature import Accepted, Headers, Incoming, LiveSecret, Refusal, Rejected
 from scheduler.signatures.common.reading import MOST
-from scheduler.signatures.registry import build
+from scheduler.signatures.registry import build, presets
 from tests.signatures.requests import NOW, incoming, refused, verify
 from tests.signatures.samples import FORM, SAMPLES, public
 
@@ -67,6 +69,19 @@ def test_standard_id_with_a_dot_cannot_shift_the_time_into_the_body() -> None:
     assert _reason(verify(build("standard", {}), request, secret)) == "id_malformed"
     with pytest.raises(InvalidInput):
         build("standard", {}).sign(BODY, LiveSecret("s", secret), now=NOW, delivery="msg.1")
+
+
+@pytest.mark.parametrize("signed", ["webhook", "svix"])
+def test_standard_id_that_nobody_signed_does_not_count(signed: str) -> None:
+    """One request that somebody has seen could be sent again as a thousand events."""
+    request, secret = _standard()
+    other = "svix" if signed == "webhook" else "webhook"
+    fields = [(name.replace("webhook", signed), value) for name, value in request.headers.fields]
+    made = dict(fields)[f"{signed}-id"]
+    both = replace(request, headers=Headers.of([*fields, (f"{other}-id", made)]))
+    assert isinstance(verify(build("standard", {}), both, secret), Accepted)
+    differ = replace(request, headers=Headers.of([*fields, (f"{other}-id", "evil-1")]))
+    assert _reason(verify(build("standard", {}), differ, secret)) == "id_malformed"
 
 
 def test_standard_secret_decides_which_signature_counts() -> None:
@@ -211,6 +226,38 @@ def test_twilio_fields_are_sorted_and_each_counts_once() -> None:
     request = _twilio("https://a.example/x", "axb1b2emptyéü +", body=body)
     assert isinstance(verify(build("twilio", {}), request, "token"), Accepted)
     assert _reason(verify(build("twilio", {}), replace(request, body=body + b"&c"), "token")) == "signature_mismatch"
+
+
+def _twilio_facts(form: str) -> EventFacts | Rejected:
+    preset = presets()["twilio"]
+    return FieldReader(preset.event).read(document_of(form.encode(), FORM), Headers())
+
+
+@pytest.mark.parametrize(
+    ("form", "id", "type", "subject"),
+    [
+        ("MessageSid=SM1&Body=hi", "SM1:received", "message.received", "SM1"),
+        ("SmsSid=SM1&SmsStatus=sent", "SM1:sent", "message.sent", "SM1"),
+        ("CallSid=CA1&CallStatus=completed", "CA1:completed", "call.completed", "CA1"),
+        ("CallSid=CA1&RecordingSid=RE1&RecordingStatus=completed", "RE1:completed", "recording.completed", "CA1"),
+        (
+            "CallSid=CA1&CallStatus=completed&RecordingSid=RE1&TranscriptionSid=TR1&TranscriptionStatus=failed",
+            "TR1:failed",
+            "transcription.failed",
+            "CA1",
+        ),
+    ],
+)
+def test_twilio_events_have_ids_of_their_own(form: str, id: str, type: str, subject: str) -> None:
+    found = _twilio_facts(form)
+    assert isinstance(found, EventFacts)
+    assert (found.id, found.type, found.subject) == (id, type, subject)
+
+
+@pytest.mark.parametrize("form", ["CallSid=CA1", "CallSid=CA1&CallStatus=in-progress&Digits=1", "From=%2B1"])
+def test_twilio_forms_that_cannot_be_told_apart_are_refused(form: str) -> None:
+    """They would pass for one event that came again and again."""
+    assert not isinstance(_twilio_facts(form), EventFacts)
 
 
 def test_twilio_form_that_cannot_be_signed() -> None:
