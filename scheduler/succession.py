@@ -43,8 +43,7 @@ def succeed(
     """Ends what the former daemon of this state directory left running, and reads what its supervisor wrote down."""
     runs = predecessors(store, lock.former.node)
     held = [run for own in runs.values() for run in own]
-    started = {run.id: (run.started_at or run.created_at).timestamp() for run in held}
-    ended = sweep(started, since=lock.former.since, users=_users(configuration), cgroup=cgroup)
+    ended = sweep({run.id for run in held}, since=lock.former.since, users=_users(configuration), cgroup=cgroup)
     if ended:
         log.warning("left_processes_ended", count=ended)
     same_boot = lock.former.since is not None

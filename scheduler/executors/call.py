@@ -9,11 +9,10 @@ from typing import ClassVar
 from scheduler.core.counted import counted
 from scheduler.core.execution import Launch
 from scheduler.core.model import FailReason, Json
-from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
+from scheduler.core.outcome import Failed, Outcome, Succeeded
 from scheduler.executors.attempts.environment import base_environment
-from scheduler.executors.attempts.prepare import DISK_WAIT, disk_trouble
 from scheduler.executors.context import Context
-from scheduler.executors.workers.answers import as_kept, without_message
+from scheduler.executors.workers.answers import as_kept, without_work
 from scheduler.executors.workers.pool import Pool
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task
@@ -78,12 +77,10 @@ class CallExecutor:
 
 
 def _outcome(answer: Answer, launch: Launch, reported: object) -> Outcome:
-    said = answer.message
-    if said is None:
-        return without_message(answer, launch.job)
-    if "disk" in said:
-        number, path = said["disk"]
-        return Snoozed(DISK_WAIT, disk_trouble(OSError(number, "", path)))
+    idle = without_work(answer, launch.job)
+    if idle is not None:
+        return idle
+    said = answer.message or {}
     if "error" in said:
         return Failed(FailReason.ERROR, said["error"], retryable=not said.get("final", False), left=answer.left)
     if "exit" in said:

@@ -21,7 +21,7 @@ from scheduler.core.secret import Secret
 from scheduler.executors.attempts.environment import base_environment, outward
 from scheduler.executors.attempts.records import AttemptRecord
 from scheduler.executors.context import Context
-from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_message
+from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_work
 from scheduler.executors.workers.conversation import Conversation, Over
 from scheduler.executors.workers.pool import Pool
 from scheduler.executors.workers.scan_messages import opening
@@ -138,9 +138,7 @@ class CompensateExecutor:
 
 
 def _of_end(answer: Answer, launch: Launch) -> Outcome:
-    if answer.message is None:
-        return without_message(answer, launch.job)
-    return Failed(FailReason.ERROR, "its worker ended the listing in the middle")
+    return without_work(answer, launch.job) or Failed(FailReason.ERROR, "its worker ended the listing in the middle")
 
 
 class _Masked:

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Protocol
 from scheduler.core.errors import InvalidInput
 from scheduler.core.execution import Executor, Launch
 from scheduler.core.model import FailReason
-from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
+from scheduler.core.outcome import Failed, GivenBack, Outcome, Snoozed, Succeeded
 from scheduler.core.source import FetchCurrent
 from scheduler.executors.attempts.prepare import DISK_WAIT, disk_trouble
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.attempts.values import RESULT_LIMIT
 from scheduler.executors.context import Context
 from scheduler.executors.http import headers_of, outcome_of, request_pool
-from scheduler.executors.workers.answers import as_kept, without_message
+from scheduler.executors.workers.answers import as_kept, without_work
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task
 
@@ -53,10 +53,7 @@ class Fetcher:
             return
 
         def finished(answer: Answer) -> None:
-            if answer.message is None:
-                outcome = without_message(answer, launch.job)
-            else:
-                outcome = state_of(answer.message, fetch, datetime.now(UTC))
+            outcome = without_work(answer, launch.job) or state_of(answer.message or {}, fetch, datetime.now(UTC))
             # Not in the thread that brought the news: what follows may start a process or write a file.
             records.later(lambda: then(as_kept(outcome, answer, record)))
 
@@ -195,4 +192,6 @@ class Informed:
         record = self._records.of(launch.run.id, launch.attempt)
         if self._inner.own_files:
             record.wrote_nothing()
+        if isinstance(outcome, GivenBack):
+            outcome = replace(outcome, started=False)  # Nothing of the work itself was begun.
         self._records.finish_later(record, lambda reported: done(outcome))

@@ -18,7 +18,7 @@ from scheduler.core.secret import Secret
 from scheduler.executors.attempts.environment import base_environment, outward
 from scheduler.executors.attempts.values import to_json
 from scheduler.executors.context import Context
-from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_message
+from scheduler.executors.workers.answers import NO_WORKER_WAIT, as_kept, without_work
 from scheduler.executors.workers.pool import Pool
 from scheduler.executors.workers.wire import Message
 from scheduler.executors.workers.worker import Answer, Place, Task
@@ -62,10 +62,9 @@ class HttpExecutor:
             records.finish_later(record, lambda reported: conclude(answer))
 
         def conclude(answer: Answer) -> None:
-            if answer.message is None:
-                outcome = without_message(answer, launch.job)
-            else:
-                outcome = outcome_of(answer.message, launch.job.action.options, datetime.now(UTC))
+            outcome = without_work(answer, launch.job)
+            if outcome is None:
+                outcome = outcome_of(answer.message or {}, launch.job.action.options, datetime.now(UTC))
             done(as_kept(outcome, answer, record))
 
         kill_after = launch.job.kill_after.total_seconds()

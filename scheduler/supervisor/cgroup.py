@@ -90,9 +90,9 @@ def delegated() -> str | None:
 
 def _own_path() -> str | None:
     try:
-        with open("/proc/self/cgroup", encoding="utf-8") as file:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
             inside = next((line[3:].strip() for line in file if line.startswith("0::")), None)
-        with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             mounts = [line.split() for line in file]
     except OSError:
         return None

@@ -1,8 +1,8 @@
 """What a starting daemon does with what a former one left: the last resort, after both it and its
 supervisor died.
 
-A process belongs to a run if SCHED_RUN_ID in its environment says so, and if user, boot and start time
-agree.
+A process belongs to a run if SCHED_RUN_ID in its environment says so, which is never given twice, and if user and boot
+agree. No wall clock takes part: the ledger's may be another machine's.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ import os
 import select
 import signal
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
-from scheduler.supervisor import linux, processes
+from scheduler.supervisor import processes
 from scheduler.supervisor.cgroup import Cgroups
 from scheduler.supervisor.processes import Process
 
 _VARIABLE = b"SCHED_RUN_ID="
-_SLACK = 2.0  # seconds by which a start may lie before the recorded one: clock ticks, and a slewed clock
 _ROUND = 0.1
 
 
 def sweep(
-    runs: Mapping[str, float],
+    runs: Collection[str],
     *,
     since: float | None,
     users: Collection[int] = (),
@@ -33,11 +32,10 @@ def sweep(
 ) -> int:
     """End what is left of these runs, with descendants: TERM, KILL after `kill_after` s; the number ended.
 
-    `runs` maps each unsettled run of the former node to its start in seconds since 1970. `since` is the
-    former daemon's start (`StateLock.former.since`); None means another boot, after which nothing can be
-    left. Only processes of this user and of `users` count, and only those younger than the former daemon
-    and than their run; this process and its ancestors never do. Call it with the lock held and before any
-    supervisor is started.
+    `runs` are the unsettled ones of the former node. `since` is the former daemon's start
+    (`StateLock.former.since`); None means another boot, after which nothing can be left. Only processes of this user
+    and of `users` count, and only those younger than the former daemon; this process and its ancestors never do. Call
+    it with the lock held and before any supervisor is started.
     """
     if cgroup is not None:
         for group in Cgroups(cgroup).left_over():
@@ -57,17 +55,14 @@ def sweep(
     return len(ended)
 
 
-def _left_over(runs: Mapping[str, float], since: float, users: Collection[int]) -> list[Process]:
+def _left_over(runs: Collection[str], since: float, users: Collection[int]) -> list[Process]:
     ticks = os.sysconf("SC_CLK_TCK")
-    booted = time.time() - linux.boottime()
     own = _ancestors()
     found = []
     for process in processes.everyone():
         if process.dead or process.pid in own:
             continue
-        run_started = runs.get(_run_of(process.pid, users) or "")
-        started = process.started / ticks
-        if run_started is not None and started >= since and booted + started >= run_started - _SLACK:
+        if process.started / ticks >= since and _run_of(process.pid, users) in runs:
             found.append(process)
     return found
 

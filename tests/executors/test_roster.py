@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -28,7 +27,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def crew(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Roster]:
+def crew(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Roster:
     """Two workers, both busy and heard of, and a line of a hundred."""
     monkeypatch.setattr(roster, "STARTING", 2)
     crew = Roster("call", 1, clock)
@@ -40,9 +39,7 @@ def crew(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Roster]:
         assert one is not None
         crew.heard(one[0])
     assert len(crew.workers) == 2
-    yield crew
-    for worker in crew.workers:
-        worker.words.close()
+    return crew
 
 
 def _answers(crew: Roster, worker: Worker) -> None:

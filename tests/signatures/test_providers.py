@@ -234,24 +234,22 @@ def _twilio_facts(form: str) -> EventFacts | Rejected:
 
 
 @pytest.mark.parametrize(
-    ("form", "id", "type", "subject"),
+    ("form", "told"),
     [
-        ("MessageSid=SM1&Body=hi", "SM1:received", "message.received", "SM1"),
-        ("SmsSid=SM1&SmsStatus=sent", "SM1:sent", "message.sent", "SM1"),
-        ("CallSid=CA1&CallStatus=completed", "CA1:completed", "call.completed", "CA1"),
-        ("CallSid=CA1&RecordingSid=RE1&RecordingStatus=completed", "RE1:completed", "recording.completed", "CA1"),
+        ("MessageSid=SM1&Body=hi", ("SM1:received", "message.received", "SM1")),
+        ("SmsSid=SM1&SmsStatus=sent", ("SM1:sent", "message.sent", "SM1")),
+        ("CallSid=CA1&CallStatus=completed", ("CA1:completed", "call.completed", "CA1")),
+        ("CallSid=CA1&RecordingSid=RE1&RecordingStatus=completed", ("RE1:completed", "recording.completed", "CA1")),
         (
             "CallSid=CA1&CallStatus=completed&RecordingSid=RE1&TranscriptionSid=TR1&TranscriptionStatus=failed",
-            "TR1:failed",
-            "transcription.failed",
-            "CA1",
+            ("TR1:failed", "transcription.failed", "CA1"),
         ),
     ],
 )
-def test_twilio_events_have_ids_of_their_own(form: str, id: str, type: str, subject: str) -> None:
+def test_twilio_events_have_ids_of_their_own(form: str, told: tuple[str, str, str]) -> None:
     found = _twilio_facts(form)
     assert isinstance(found, EventFacts)
-    assert (found.id, found.type, found.subject) == (id, type, subject)
+    assert (found.id, found.type, found.subject) == told
 
 
 @pytest.mark.parametrize("form", ["CallSid=CA1", "CallSid=CA1&CallStatus=in-progress&Digits=1", "From=%2B1"])

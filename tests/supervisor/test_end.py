@@ -10,10 +10,11 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from scheduler.supervisor import linux, processes
+from scheduler.supervisor import cgroup, linux, processes
 from scheduler.supervisor.cgroup import Cgroups
 from tests.supervisor.harness import STUBBORN, Harness, alive, escapees, stubborn_child, token, wait_until
 
@@ -302,3 +303,14 @@ def test_with_a_cgroup(tmp_path: Path, cgroup_root: str) -> None:
 
 def _nobody_in(place: Path) -> bool:
     return not (place / "cgroup.procs").read_text()
+
+
+def test_mounts_with_names_of_any_bytes_are_no_trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_bytes(b"36 25 0:31 / /media/D\xfcsseldorf rw - tmpfs tmpfs rw\n")
+
+    def elsewhere(file: str, **how: Any) -> Any:
+        return open(mounts if file.endswith("mountinfo") else file, **how)
+
+    monkeypatch.setattr(cgroup, "open", elsewhere, raising=False)
+    assert cgroup.delegated() is None

@@ -27,8 +27,9 @@ def of_exit(ended: ChildExit, job: Job, result: Json, environment: Mapping[str, 
     return Failed(FailReason.EXIT, words, exit_code=ended.code, left=ended.left, span=ended.span)
 
 
-def of_ending(why: str, job: Job, ended: ChildExit | None = None) -> Outcome:
-    """What it means that we ended an attempt; `ended` tells how its process went, if it had one of its own."""
+def of_ending(why: str, job: Job, ended: ChildExit | None = None, *, begun: bool = True) -> Outcome:
+    """What it means that we ended an attempt; `ended` tells how its process went, if it had one of its own. Not
+    `begun`: nothing of it had happened yet."""
     code, number, left = (None, None, 0) if ended is None else (ended.code, ended.signal, ended.left)
     span = None if ended is None else ended.span
     match why:
@@ -39,7 +40,7 @@ def of_ending(why: str, job: Job, ended: ChildExit | None = None) -> Outcome:
             words = "was ended because its node could no longer vouch for it"
             return Failed(FailReason.LOST, words, exit_code=code, signal=number, left=left, span=span)
         case "drain":
-            return GivenBack(started=ended is None or code is not None or number is not None, span=span)
+            return GivenBack(started=begun and (ended is None or code is not None or number is not None), span=span)
     return Canceled(why, exit_code=code, signal=number, left=left, span=span)
 
 

@@ -9,6 +9,7 @@ from scheduler.core.job import Job
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Failed, Outcome, Snoozed, Succeeded
 from scheduler.executors.attempts.outcomes import of_ending, signal_words
+from scheduler.executors.attempts.prepare import DISK_WAIT, disk_trouble
 from scheduler.executors.attempts.records import AttemptRecord
 from scheduler.executors.workers.wire import BEREFT, CLOSED_OURS
 from scheduler.executors.workers.worker import Answer
@@ -17,9 +18,14 @@ NO_WORKER_WAIT = timedelta(seconds=5)
 """How long a run waits when no process is to be had; costs no retry."""
 
 
-def without_message(answer: Answer, job: Job) -> Outcome:
-    """The outcome of an answer whose `message` is None."""
-    return replace(_without_message(answer, job), span=answer.span)
+def without_work(answer: Answer, job: Job) -> Outcome | None:
+    """The outcome of an answer in which the worker says nothing of the work; None if it does."""
+    if answer.message is None:
+        return replace(_without_message(answer, job), span=answer.span)
+    if "disk" in answer.message:
+        number, path = answer.message["disk"]
+        return Snoozed(DISK_WAIT, disk_trouble(OSError(number, "", path)))
+    return None
 
 
 def as_kept(outcome: Outcome, answer: Answer, record: AttemptRecord) -> Outcome:
@@ -33,7 +39,7 @@ def as_kept(outcome: Outcome, answer: Answer, record: AttemptRecord) -> Outcome:
 
 def _without_message(answer: Answer, job: Job) -> Outcome:
     if answer.why is not None:
-        return of_ending(answer.why, job, answer.died)
+        return of_ending(answer.why, job, answer.died, begun=answer.begun)
     if answer.busy is not None:
         return Snoozed(NO_WORKER_WAIT, answer.busy)
     if answer.failed is not None:

@@ -29,7 +29,8 @@ class CallFiles:
         for path, data in {**self._read, self._report: b""}.items():
             descriptor = os.open(path, _ANEW, 0o600)
             try:
-                os.write(descriptor, data)
+                while data:
+                    data = data[os.write(descriptor, data) :]
             finally:
                 os.close(descriptor)
         return appending(self._output)

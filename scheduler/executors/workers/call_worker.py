@@ -16,7 +16,7 @@ from scheduler.executors.workers.function import (
     own_traceback,
 )
 from scheduler.executors.workers.surroundings import Surroundings, left
-from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
+from scheduler.executors.workers.wire import READY, Message, Unpacker, no_room, pack
 
 
 class CallWorker:
@@ -48,7 +48,7 @@ class CallWorker:
         try:
             output = files.make()
         except OSError as error:
-            return {"run": order["run"], "disk": [error.errno, error.filename]}
+            return {"run": order["run"], **no_room(error)}
         with self._surroundings.of(order["environment"], output):
             answer = _outcome(order)
             self._surroundings.end_if_forked(answer.get("exit", 1 if "error" in answer else 0))

@@ -61,14 +61,22 @@ class Channel:
         if events & selectors.EVENT_READ:
             try:
                 piece = self.sock.recv(_CHUNK)
-                for message in self._unpacker.feed(piece):
-                    self.heard(message)
+                messages = list(self._unpacker.feed(piece))
             except BlockingIOError:
                 return True
             except (OSError, Broken, ValueError):
                 return False
+            for message in messages:
+                self._hear(message)
             return bool(piece)
         return True
+
+    def _hear(self, message: Message) -> None:
+        """What goes wrong with one of them is not for the others to pay, nor for the channel."""
+        try:
+            self.heard(message)
+        except Exception:
+            _log.exception("a message of a worker could not be handled")
 
     @property
     def wants(self) -> int:
@@ -174,12 +182,7 @@ class Channels:
                 _log.exception("what was due could not be done")
 
     def _serve_one(self, channel: Channel, events: int) -> None:
-        try:
-            going_on = channel.ready(events)
-        except Exception:
-            _log.exception("a message of a worker could not be handled")
-            going_on = True
-        if going_on:
+        if channel.ready(events):
             if events & selectors.EVENT_WRITE:
                 self._look(channel)
             return

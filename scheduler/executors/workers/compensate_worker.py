@@ -23,7 +23,7 @@ from scheduler.executors.workers.scan_messages import (
     read_window,
 )
 from scheduler.executors.workers.surroundings import Surroundings, appending, left
-from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
+from scheduler.executors.workers.wire import READY, Message, Unpacker, no_room, pack
 
 _EXPECTED = (CursorExpired, Throttled, ListingFailed, InvalidInput)
 
@@ -57,7 +57,12 @@ class CompensateWorker:
         if self._stamps.stale():
             self._channel.sendall(pack({"run": run, "stale": True}))
             return
-        with self._surroundings.of(opening["environment"], appending(opening["output"])):
+        try:
+            output = appending(opening["output"])
+        except OSError as error:
+            self._channel.sendall(pack({"run": run, **no_room(error)}))
+            return
+        with self._surroundings.of(opening["environment"], output):
             last = self._converse(opening, orders)
             self._surroundings.end_if_forked(0)
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)

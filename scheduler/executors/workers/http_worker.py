@@ -22,7 +22,7 @@ import httpx
 
 from scheduler.config.filling import BadTemplate, content_type, filled_address, render
 from scheduler.executors.attempts.values import RESULT_LIMIT, parse
-from scheduler.executors.workers.wire import READY, Message, Unpacker, pack
+from scheduler.executors.workers.wire import READY, Message, Unpacker, no_room, pack
 from scheduler.trust import trusted
 
 CONNECT_WITHIN = 30.0
@@ -88,7 +88,10 @@ def _client() -> httpx.AsyncClient:
 
 
 async def _request(client: httpx.AsyncClient, order: Message) -> Message:
-    log = _Log(Path(order["output"]), order["log_limit"])
+    try:
+        log = _Log(Path(order["output"]), order["log_limit"])
+    except OSError as error:
+        return no_room(error)
     try:
         request = await _prepared(client, order)
         return await _exchange(client, request, order, log)

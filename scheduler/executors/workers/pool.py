@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 
 from scheduler.core.children import ChildExit, Children, ChildSpec
 from scheduler.core.errors import SchedulerError
-from scheduler.executors.workers.channels import Channels
+from scheduler.executors.attempts.anonymous import anonymous_file
+from scheduler.executors.workers.channels import Channel, Channels
 from scheduler.executors.workers.roster import PATIENCE, Roster
 from scheduler.executors.workers.wire import CLOSED_OURS, Message
 from scheduler.executors.workers.worker import Answer, Place, Task, Worker, argv, meaning
@@ -81,7 +82,7 @@ class Pool:
                     return
                 self._ask_to_end(worker, task, why)
         if waiting is not None:
-            waiting.finish(Answer(why=why))
+            waiting.finish(Answer(why=why, begun=False))
         elif found is not None and self._one_each:
             self._children.end(worker.name, why, task.kill_after)
 
@@ -112,7 +113,7 @@ class Pool:
                 worker.retiring = True
             waiting = self._roster.withdraw_all()
         for task in waiting:
-            task.finish(Answer(busy="the daemon is stopping"))
+            task.finish(Answer(busy="the daemon is stopping", begun=False))
         for worker in workers:
             self._let_go(worker)
         self._channels.close()
@@ -165,27 +166,11 @@ class Pool:
             worker.channel.close()
 
     def _launch(self, worker: Worker, task: Task) -> None:
-        ours, theirs = socket.socketpair()
-        spec = ChildSpec(
-            run=worker.name,
-            attempt=0,
-            node=task.node,
-            argv=argv(self._kind, worker.place),
-            cwd=worker.place.cwd,
-            env=self._environment,
-            kill_after=_CLOSING,
-            limits=worker.place.limits,
-        )
-        channel = self._channels.attach(ours, lambda said: self._heard(worker, said), lambda: self._closed(worker))
-        with theirs:
-            try:
-                listener = _Listener(self, worker)
-                words = worker.words.fileno()
-                self._children.start(spec, listener, output_fd=words, channel_fd=theirs.fileno())
-            except (SchedulerError, OSError) as error:
-                channel.close()
-                self._over(worker, Answer(busy=f"no worker process could be started: {error}"))
-                return
+        try:
+            channel = self._started(worker, task)
+        except (SchedulerError, OSError) as error:
+            self._over(worker, Answer(busy=f"no worker process could be started: {error}", begun=False))
+            return
         with self._lock:
             worker.channel = channel
             waiting = list(worker.tasks.values())
@@ -198,6 +183,32 @@ class Pool:
             for one in waiting:
                 if one.why is not None:
                     self._children.end(worker.name, one.why, one.kill_after)
+
+    def _started(self, worker: Worker, task: Task) -> Channel:
+        """Our end of the channel of its process, which may not be there yet. Nothing is left open by an error but the
+        worker's own files."""
+        spec = ChildSpec(
+            run=worker.name,
+            attempt=0,
+            node=task.node,
+            argv=argv(self._kind, worker.place),
+            cwd=worker.place.cwd,
+            env=self._environment,
+            kill_after=_CLOSING,
+            limits=worker.place.limits,
+        )
+        worker.words = anonymous_file()
+        ours, theirs = socket.socketpair()
+        channel = self._channels.attach(ours, lambda said: self._heard(worker, said), lambda: self._closed(worker))
+        with theirs:
+            try:
+                listener = _Listener(self, worker)
+                words = worker.words.fileno()
+                self._children.start(spec, listener, output_fd=words, channel_fd=theirs.fileno())
+            except (SchedulerError, OSError):
+                channel.close()
+                raise
+        return channel
 
     # ------------------------------------------------------------ what workers say
 
@@ -241,21 +252,18 @@ class Pool:
                 worker.overdue_at = self._clock() + _CLOSING
 
     def _exited(self, worker: Worker, ended: ChildExit) -> None:
-        again: list[Task] = []
         finished: list[tuple[Task, Answer]] = []
         words = worker.last_words()
         self._children.settled(worker.name, 0)
         with self._lock:
             for task in list(worker.tasks.values()):
+                self._roster.forget(worker, task)
                 if task.answer is not None and task.answer.get("stale") and task.why is None:
                     task.answer = None
-                    again.append(task)
+                    self._roster.wait(task)
                 else:
                     finished.append((task, meaning(worker, task, ended, words)))
-                self._roster.forget(worker, task)
             self._remove(worker)
-        for task in again:
-            self.submit(task)
         for task, answer in finished:
             task.finish(answer)
         self._go_on(worker.place)
@@ -268,13 +276,14 @@ class Pool:
                 self._roster.forget(worker, task)
             self._remove(worker)
         for task in tasks:
-            task.finish(Answer(why=task.why) if task.why is not None else answer)
+            task.finish(Answer(why=task.why, begun=answer.begun) if task.why is not None else answer)
 
     def _remove(self, worker: Worker) -> None:
         self._roster.remove(worker)
         if worker.channel is not None:
             worker.channel.close()
-        worker.words.close()
+        if worker.words is not None:
+            worker.words.close()
 
 
 class _Listener:
@@ -285,11 +294,11 @@ class _Listener:
         self._worker = worker
 
     def refused(self, why: str) -> None:
-        self._pool._over(self._worker, Answer(busy=f"no worker process could be started: {why}"))
+        self._pool._over(self._worker, Answer(busy=f"no worker process could be started: {why}", begun=False))
         self._pool._go_on(self._worker.place)
 
     def failed(self, error: str) -> None:
-        self._pool._over(self._worker, Answer(failed=error))
+        self._pool._over(self._worker, Answer(failed=error, begun=False))
         self._pool._go_on(self._worker.place)
 
     def exited(self, ended: ChildExit) -> None:

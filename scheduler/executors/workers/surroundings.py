@@ -15,6 +15,7 @@ from io import TextIOWrapper
 
 from scheduler.executors.workers.wire import BEREFT, CLOSED_OURS
 
+_LIBC = ctypes.CDLL(None)
 _PR_SET_CHILD_SUBREAPER = 36
 _ENDING = 0.1  # seconds
 _HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
@@ -31,7 +32,7 @@ class Surroundings:
         os.register_at_fork(after_in_child=channel.close)
         self._own = os.dup(1)
         os.set_inheritable(self._own, False)
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(line_buffering=True, errors="backslashreplace")
@@ -106,14 +107,12 @@ def left() -> tuple[int, int]:
 
 
 def _use(environment: Mapping[str, str]) -> None:
-    zone = os.environ.get("TZ")
+    """All of it is written anew: what `putenv` or `tzset` of the run before did is not seen in `os.environ`."""
+    _LIBC.clearenv()
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
-    for name, value in environment.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
-    if os.environ.get("TZ") != zone:
-        time.tzset()
+    os.environ.update(environment)
+    time.tzset()
 
 
 def _flush(stream: object) -> None:

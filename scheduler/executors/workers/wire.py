@@ -25,6 +25,11 @@ class Broken(Exception):
     """The peer does not speak this protocol."""
 
 
+def no_room(error: OSError) -> Message:
+    """What a worker answers instead of beginning, because the disk takes no files."""
+    return {"disk": [error.errno, error.filename]}
+
+
 def pack(message: Message, *, strict: bool = False) -> bytes:
     """One message; lone surrogates (bytes of the environment that are no UTF-8) survive the way. What is no JSON raises
     as `json.dumps` does; NaN and the like do so too if it is `strict`."""

@@ -11,7 +11,6 @@ from typing import IO
 from scheduler.core.children import ChildExit
 from scheduler.core.job import Limits
 from scheduler.core.outcome import Span
-from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.workers.channels import Channel
 from scheduler.executors.workers.wire import Message
 
@@ -32,7 +31,8 @@ class Place:
 class Answer:
     """What came of a task: `message`, what the worker said; else `why` we ended it; else that the worker `died` by
     itself (`last_words`: what it printed), `failed` to start, is `lost` for no reason of the task, or that there is no
-    process to be had (`busy`). `left` counts what had to be ended after the task."""
+    process to be had (`busy`). Not `begun`: no worker ever got it. `left` counts what had to be ended after the
+    task."""
 
     message: Message | None = None
     why: str | None = None
@@ -40,6 +40,7 @@ class Answer:
     failed: str | None = None
     lost: str | None = None
     busy: str | None = None
+    begun: bool = True
     left: int = 0
     last_words: str = ""
 
@@ -73,7 +74,7 @@ class Task:
 class Worker:
     """A process and its tasks. `busy_since`: when it was given the last one. `ready`: it has been heard of.
     `retiring`: it gets no further ones. `ended` says why we ended it, if we did. `overdue_at`: when it should be gone,
-    since its channel is."""
+    since its channel is. `words`: what the process itself prints."""
 
     name: str
     place: Place
@@ -86,7 +87,7 @@ class Worker:
     retiring: bool = False
     ended: str | None = None
     overdue_at: float | None = None
-    words: IO[bytes] = field(default_factory=anonymous_file)
+    words: IO[bytes] | None = None
 
     def overdue(self, now: float) -> bool:
         """It should have ended one of its tasks, or itself, by now."""
@@ -95,6 +96,8 @@ class Worker:
 
     def last_words(self) -> str:
         """The end of what the process itself printed: why it could not start, for example."""
+        if self.words is None:
+            return ""
         size = os.fstat(self.words.fileno()).st_size
         data = os.pread(self.words.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS))
         return data.decode("utf-8", "replace").strip()
