@@ -1,4 +1,5 @@
-"""Wall clocks that can be set under a program, with libfaketime; clocks that nobody sets stay as they are."""
+"""Clocks that can be set under a program: the wall clock of its machine, with libfaketime, and the one that a database
+tells. Clocks that nobody sets stay as they are."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ import ctypes.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
+from psycopg import sql
 
 PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime",
@@ -47,6 +51,15 @@ class FakeClock:
         self.offset = 0.0
         self.set(0.0)
 
+    def step(self, seconds: float) -> None:
+        """From now on the clock shows so many seconds more (or less) than it would have."""
+        self.set(self.offset + seconds)
+
+    def set(self, offset: float) -> None:
+        """From now on the clock is so far ahead of the real one."""
+        self.offset = offset
+        _tell(self._path, f"{offset:+.3f}\n")
+
     @property
     def environment(self) -> Mapping[str, str]:
         return {
@@ -59,14 +72,44 @@ class FakeClock:
             "FAKETIME_FORCE_MONOTONIC_FIX": "0",
         }
 
+
+class DatabaseClock:
+    """What a PostgreSQL says when somebody asks for the time by `clock_timestamp()`, in all sessions that begin after
+    `install`: the real time plus `offset` seconds. Its own time limits stay as they are, as under a clock that is set
+    while nobody waits. (With libfaketime they grow by as much as the clock is ahead, which no clock does.)"""
+
+    def __init__(self, path: Path) -> None:
+        """`path`: a file of its own, in a folder that the server's user may enter."""
+        self._path = path
+        self.offset = 0.0
+        self.set(0.0)
+
+    def install(self, connection: psycopg.Connection[Any]) -> None:
+        """In the database of this superuser's connection."""
+        told = sql.SQL("pg_read_file({})::interval").format(sql.Literal(str(self._path)))
+        connection.execute(
+            sql.SQL(
+                "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE "
+                "RETURN pg_catalog.clock_timestamp() + {}"
+            ).format(told)
+        )
+        # Without its place in the list pg_catalog comes first.
+        path = sql.SQL("ALTER DATABASE {} SET search_path = public, pg_catalog")
+        connection.execute(path.format(sql.Identifier(connection.info.dbname)))
+
     def step(self, seconds: float) -> None:
-        """From now on the clock shows so many seconds more (or less) than it would have."""
+        """From now on it tells so many seconds more (or less) than it would have."""
         self.set(self.offset + seconds)
 
     def set(self, offset: float) -> None:
-        """From now on the clock is so far ahead of the real one."""
+        """From now on it is so far ahead of the real one."""
         self.offset = offset
-        fresh = self._path.with_name(self._path.name + ".new")
-        fresh.write_text(f"{offset:+.3f}\n")
-        fresh.chmod(0o644)
-        fresh.rename(self._path)
+        _tell(self._path, f"{offset:+.3f} seconds")
+
+
+def _tell(path: Path, text: str) -> None:
+    """Whoever reads it meanwhile reads the old one or the new one."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.write_text(text)
+    fresh.chmod(0o644)
+    fresh.rename(path)

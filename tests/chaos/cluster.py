@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from tests.chaos import load
-from tests.chaos.clocks import FakeClock
+from tests.chaos.clocks import DatabaseClock
 from tests.chaos.load import ChaosJob
 from tests.chaos.log import Log, Swap
 from tests.chaos.node import Node
@@ -40,8 +40,8 @@ class Cluster:
         self.log = log
         self.mark = uuid.uuid4().hex
         self.stamps = folder / "stamps"
-        self.clock = FakeClock(folder / "postgres.clock") if DATABASE in clocked else None
-        self.postgres = ControlledPostgres(folder / "postgres", clock=self.clock)
+        self.clock = DatabaseClock(folder / "postgres.clock") if DATABASE in clocked else None
+        self.postgres = ControlledPostgres(folder / "postgres")
         self.well = threading.Event()
         """The database is not in trouble."""
         self.reloads = 0
@@ -58,6 +58,8 @@ class Cluster:
         with self.postgres.connect() as connection:
             for name in self._names:
                 connection.execute(sql.SQL("CREATE ROLE {} SUPERUSER LOGIN").format(sql.Identifier(name)))
+            if self.clock is not None:
+                self.clock.install(connection)
         periods = load.periods(self.jobs, 0)
         (self.folder / "jobs.yaml").write_text(load.text(self.jobs, self.stamps, self.mark, periods, 0))
         asked = time.time()

@@ -76,7 +76,7 @@ def _not_run(
 ) -> list[Problem]:
     """A run without a stamp: its child had no time to begin, or it was replaced before."""
     rested = any(_rested(history, rest, instant, surely=True) for rest in _rests(history, job.name))
-    if rested and not _strayed(history, job.name, at):
+    if rested and not _strayed(history, job.name, instant):
         return [Problem(f"instant {instant} has run {run}, though the job was paused", job.name, at)]
     if run in history.ran:
         figures["ran"] += 1
@@ -96,21 +96,29 @@ def _rests(history: History, job: str) -> list[Rest]:
     return [rest for rest in history.log.rests if rest.job == job]
 
 
-def _strayed(history: History, job: str, at: float) -> bool:
-    """Whether a request to pause or resume it may have been carried out at any time until then."""
-    return any(asked <= at and path.startswith(f"/v1/jobs/{job}/") for asked, path in history.log.strays)
+def _strayed(history: History, job: str, instant: int) -> bool:
+    """Whether a request to pause or resume it may have been carried out before that instant was planned."""
+    due = history.timeline.due(instant)
+    planned = history.out_until(due) or due
+    return any(
+        (asked <= planned or history.timeline.shown(asked) <= instant) and path.startswith(f"/v1/jobs/{job}/")
+        for asked, path in history.log.strays
+    )
 
 
 def _rested(history: History, rest: Rest, instant: int, *, surely: bool) -> bool:
     """Whether a pause covers an instant, or may. It is kept in the time of the database's clock, which may have been
-    set back between an instant and its planning: then it may cover what was due before it."""
+    set back between an instant and its planning, or nobody may have been there to plan it: then it may cover what was
+    due before it."""
     due, shown = history.timeline.due(instant), history.timeline.shown
     if surely:
         first, last = rest.granted + SWAPPING, rest.resume_asked - SWAPPING
         # The clock may be set back between the question and the answer.
         return first < due < last and shown(first) < instant < min(shown(last), shown(rest.resumed + SWAPPING))
     first, last = rest.asked - SWAPPING, rest.resumed + SWAPPING
-    return first <= due <= last or shown(first) <= instant <= shown(last)
+    # What nobody could plan at its time is decided when somebody can, by what holds then.
+    planned = history.out_until(due) or due
+    return (due <= last and first <= planned) or shown(first) <= instant <= shown(last)
 
 
 def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reason: str, planned: int) -> str | None:
@@ -129,7 +137,7 @@ def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reaso
         return None if planned > instant else "all that came later was missed, too"
     if reason == "paused":
         rested = any(_rested(history, rest, instant, surely=False) for rest in _rests(history, job.name))
-        if rested or _strayed(history, job.name, at):
+        if rested or _strayed(history, job.name, instant):
             return None
         return "nobody had paused it"
     if reason == "lock":

@@ -140,11 +140,6 @@ class History:
         """When nothing at all can be expected: the database or the machine in trouble, all nodes at once."""
         found = [(one.begin - PLANNING, one.end + RECOVERY) for one in self.log.troubles if one.whom == EVERYBODY]
         down = [one for one in self.log.troubles if one.whom != EVERYBODY and one.disables]
-        # libfaketime makes the server's time limits as much longer as its clock is ahead: what holds rows then, keeps
-        # them until it goes on, or the clock is right again.
-        for begin, end in self.timeline.ahead:
-            held = [one for one in down if one.begin <= end and begin <= one.end]
-            found += [(one.begin, min(one.end, end + HICCUP) + RECOVERY) for one in held]
         edges = sorted({edge for one in down for edge in (one.begin, one.end)})
         for first, last in pairwise(edges):
             if {one.whom for one in down if one.begin <= first and last <= one.end}.issuperset(self.nodes):
@@ -164,7 +159,11 @@ class History:
         return _joined([*self.blackouts, *hiccups])
 
     def out(self, at: float) -> bool:
-        return any(first <= at <= last for first, last in self.outages)
+        return self.out_until(at) is not None
+
+    def out_until(self, at: float) -> float | None:
+        """When the outage is over in which this lies; None: in none."""
+        return next((last for first, last in self.outages if first <= at <= last), None)
 
     @cached_property
     def asked(self) -> dict[str, float]:

@@ -11,7 +11,6 @@ import subprocess
 import threading
 import time
 import warnings
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +19,6 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from tests.chaos.clocks import FakeClock
 from tests.until import until
 
 OWNER = "postgres"
@@ -42,14 +40,13 @@ _never = threading.Event()
 
 class ControlledPostgres:
     """A cluster in `folder`, made at the first start, that syncs as it does by default. `settings` override those of
-    the server. With a `clock` its wall clock is that one's."""
+    the server."""
 
-    def __init__(self, folder: Path, *, clock: FakeClock | None = None, **settings: str) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
         self.port = _free_port()
         self._data = folder / "data"
         self._log = folder / "postgres.log"
-        self._clock = clock
         self._settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -88,7 +85,7 @@ class ControlledPostgres:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=self._environment(),
+                env={"PATH": "/usr/bin:/bin", "TZ": "UTC"},
                 start_new_session=True,
                 **_somebody(),
             )
@@ -174,9 +171,6 @@ class ControlledPostgres:
             **_somebody(),
         )
         assert made.returncode == 0, made.stderr
-
-    def _environment(self) -> Mapping[str, str]:
-        return {"PATH": "/usr/bin:/bin", "TZ": "UTC", **(self._clock.environment if self._clock else {})}
 
 
 def _wheel() -> Any:

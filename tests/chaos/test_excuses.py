@@ -113,7 +113,24 @@ def paused_by_a_clock_that_was_set_back(history: History) -> None:
     befall(history, "clock-database", EVERYBODY, 1025.4, 1028.0, 1028.0)
 
 
+def paused_before_anybody_could_plan_it(history: History) -> None:
+    """It fell due while all nodes were frozen; somebody paused the job before they thawed."""
+    skip_instead(history, "paused")
+    for node in history.nodes:
+        befall(history, "freeze-node", node, 1024.5, 1027.0, 1027.2)
+    history.log.rests.append(Rest("swap", 1026.0, 1027.1, 1029.0, 1029.1))
+
+
+def lost_because_its_end_could_not_be_written(history: History) -> None:
+    """Its node was well while it ran, and was stopped before it had told anybody."""
+    change_run(history, "swap-1025", status="FAILED", reason="lost")
+    (end,) = [one.at for one in history.stamps if (one.run, one.kind) == ("swap-1025", "E")]
+    befall(history, "stop-daemon", node_of(history, "swap-1025"), end + 0.2, 1034.0, 1034.2)
+
+
 EXCUSED = [
+    paused_before_anybody_could_plan_it,
+    lost_because_its_end_could_not_be_written,
     paused_by_a_clock_that_was_set_back,
     canceled_since_nobody_could_write_its_end,
     missed_while_the_database_was_away,

@@ -35,12 +35,6 @@ class Timeline:
                 return instant - here.offset
         raise AssertionError("the last stretch never ends")
 
-    @property
-    def ahead(self) -> list[tuple[float, float]]:
-        """When, in real time, it is ahead of the real one."""
-        ends = [*(one.start for one in self._stretches[1:]), float("inf")]
-        return [(one.start, end) for one, end in zip(self._stretches, ends, strict=True) if one.offset > 0]
-
     def leapt(self, instant: float) -> bool:
         """Whether the clock was set over this instant, so that it never showed it before it showed later ones."""
         return any(instant <= here.start + here.offset and self.due(instant) == here.start for here in self._stretches)

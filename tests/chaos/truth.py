@@ -81,12 +81,12 @@ def _not_lost(history: History, run: RunRow, ran: Ran | None, end: float | None)
         return None
     node = history.node(ran, run.attempt)
     last = ran.lived[run.attempt]
+    if end is not None:
+        return None if _unheard(history, end, node) else "its child wrote its end while nothing was wrong"
     # A trouble ends what runs at once, or when the lease is nearly over.
     near = history.shaken(ran.attempts[run.attempt][0] - EXITING, last + SILENT, node)
     if not any(one.disables for one in near):
         return f"nothing was wrong with {node} while it ran"
-    if end is not None and not _unheard(history, end, node):
-        return "its child wrote its end while nothing was wrong"
     return None
 
 
