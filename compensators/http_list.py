@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +10,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from compensators.common.items import Item, Reader, all_after, all_before, place, within
+from compensators.common.passes import Passes
 from scheduler.core.compensator import (
     Coverage,
     Cursor,
     Json,
-    ListedEvent,
     ListingFailed,
     Page,
     Window,
@@ -73,7 +72,8 @@ class HttpList:
     cursor: str = ""
     """Where the next cursor, or the address of the next page, lies in the answer: `next`, `data[-1].id`."""
     cursor_param: str = ""
-    """The parameter that takes it (`cursor`), the page's number (`page`), or how many to leave out (`offset`)."""
+    """The parameter that takes it (`cursor`), the page's number (`page`), or how many to leave out (`offset`). Where it
+    is written, a cursor is an address only if it begins with https:// or http://; else also if it begins with /."""
     first_page: int = 1
     """The number of the first page."""
     more: str = ""
@@ -102,8 +102,9 @@ class HttpList:
         for name in ("items", "cursor", "more"):
             if getattr(self, name):
                 attempt(wrong, partial(place, name, getattr(self, name)))
-        if self.paging == "cursor" and self.more and not self.cursor:
-            wrong.append(InvalidInput("cursor: nothing says where the next cursor lies", hint="write cursor: …"))
+        if self.paging == "cursor" and not self.cursor:
+            hint = "write cursor: …, or paging: none if the list has one page"
+            wrong.append(InvalidInput("cursor: nothing says where the next cursor lies", hint=hint))
         if self.size < 1:
             wrong.append(InvalidInput("size: a page has at least one item", hint="write size: 100"))
         attempt(wrong, lambda: self._reader)  # its places are refused here, not in the middle of a scan
@@ -149,18 +150,18 @@ class HttpList:
 
     def _moving(self, client: Client, window: Window, cursor: Cursor | None) -> Iterator[Page]:
         """Places in a list that something was inserted into, or taken out of, mean other items than before."""
-        place_ = _Place(**cursor) if cursor else _Place()
+        stands = Passes.of(cursor)
         while True:
-            position: Cursor = place_.at * self.size if self.paging == "offset" else place_.at + self.first_page
+            position: Cursor = stands.offset if self.paging == "offset" else stands.at + self.first_page
             reply, raw = self._page(client, window, position)
             items = self._items(raw)
             last = len(raw) == 0 or self._beyond(window, items) or not self._says_more(reply, len(raw))
-            place_ = place_.after(within(window, items), last=last)
-            tired = place_.passes == _MOST_PASSES and not place_.settled
+            stands = stands.after(within(window, items), len(raw), last=last)
+            tired = stands.passes == _MOST_PASSES and not stands.settled
             if tired:
-                place_ = _Place()
-            yield self._as_page(client, window, items, None if place_.settled else place_.cursor(), reply)
-            if place_.settled:
+                stands = Passes()
+            yield self._as_page(client, window, items, None if stands.settled else stands.cursor(), reply)
+            if stands.settled:
                 return
             if tired:
                 # What was seen is stored; the next run begins a first pass again.
@@ -181,7 +182,7 @@ class HttpList:
         from compensators.common.client import same_server
 
         goes_on = cursor is not None and not self._moves
-        if isinstance(cursor, str) and (self.paging == "link" or cursor.startswith(("https://", "http://", "/"))):
+        if isinstance(cursor, str) and (self.paging == "link" or cursor.startswith(self._addresses)):
             return client.get(same_server(self.url, cursor), goes_on=goes_on)
         asked: dict[str, Json] = dict(self.params)
         if window is not None:
@@ -198,6 +199,11 @@ class HttpList:
             return client.post(self.url, _nested(asked), goes_on=goes_on)
         texts = [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in asked.items()]
         return client.get(self.url, texts, goes_on=goes_on)
+
+    @property
+    def _addresses(self) -> tuple[str, ...]:
+        """How cursors begin that are addresses. Of those in Base64 one in 64 begins with a slash and is none."""
+        return ("https://", "http://") if self.cursor_param else ("https://", "http://", "/")
 
     def _list(self, reply: Reply) -> list[Json]:
         found = self._find(self.items, reply)
@@ -249,35 +255,6 @@ class HttpList:
             headers["Authorization"] = f"Bearer {self.bearer}"
         basic = (self.username, self.password) if self.username else None
         return Client(headers, basic=basic, pace=self.pace)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the reading of a list that moves is: page `at` of a pass, the sum over what this pass has shown so far, and
-    over what the last one has. Sums do not depend on the order."""
-
-    at: int = 0
-    sum: str = "0"
-    before: str = ""
-    passes: int = 0
-    settled: bool = False
-
-    def after(self, items: tuple[Item, ...], *, last: bool) -> _Place:
-        total = (int(self.sum, 16) + sum(map(_number, items))) % (1 << 128)
-        text = f"{total:x}"
-        if not last:
-            return _Place(self.at + 1, text, self.before, self.passes)
-        return _Place(0, "0", text, self.passes + 1, settled=text == self.before)
-
-    def cursor(self) -> Cursor:
-        return {"at": self.at, "sum": self.sum, "before": self.before, "passes": self.passes}
-
-
-def _number(item: Item) -> int:
-    """What is no event does not count: it may be another one each time."""
-    if not isinstance(item, ListedEvent):
-        return 0
-    return int.from_bytes(hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()[:16], "big")
 
 
 def _nested(asked: Mapping[str, Json]) -> Json:

@@ -1,7 +1,8 @@
 """`shopify_updated`: resources of a shop by the time of their last change. Shopify has no list of events; what is found
 is the present state of what was changed, and not that something was deleted.
 
-Source: https://shopify.dev/docs/apps/build/webhooks/best-practices
+Sources: https://shopify.dev/docs/apps/build/webhooks/best-practices
+https://shopify.dev/docs/api/usage/access-scopes (which orders a token may read)
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SIZE = 250
 _PACE = timedelta(milliseconds=500)
 """Two calls a second are what a shop's bucket refills."""
 _RECENT = timedelta(days=60)
-"""How far orders can be read without the scope read_all_orders."""
+"""Orders that were created longer ago are in no list without the scope read_all_orders, whenever they were changed."""
 _WIDER = timedelta(seconds=1)
 
 
@@ -42,13 +43,15 @@ class ShopifyUpdated:
     shop: str
     """`example.myshopify.com`"""
     token: str = field(repr=False)
-    """An Admin API access token with the scope that reads the resource."""
+    """An Admin API access token with the scope that reads the resource; for orders also read_all_orders."""
     id: str
     """As the source's event id: made of what a resource holds."""
     resource: str = "orders"
     """As in the address of the list: `orders`, `products`, `customers`."""
     topic: str = ""
     """The type of what is found; without it `RESOURCE/updated`."""
+    recent_only: bool = False
+    """Changes of orders that were created more than 60 days ago need not be found: read_all_orders is not needed."""
     api_version: str = "2025-07"
     """Of the Admin REST API."""
     base_url: str = ""
@@ -79,7 +82,8 @@ class ShopifyUpdated:
         return f"{self._base}/admin/api/{self.api_version}/{self.resource}.json"
 
     def coverage(self) -> Coverage:
-        """What the token may read decides what the list leaves out without a word."""
+        """What the token may read decides what the list leaves out without a word. Without read_all_orders these are
+        changes of any time, however recent: the list is complete only for who needs no older orders."""
         client = self._client()
         try:
             reply = client.get(f"{self._base}/admin/oauth/access_scopes.json")
@@ -93,8 +97,15 @@ class ShopifyUpdated:
         if not handles & {f"read_{self.resource}", f"write_{self.resource}"}:
             why = f"the token lacks the scope read_{self.resource}; grant it to the app"
             return Coverage(None, complete=False, why=why, provider_now=reply.now)
-        limited = self.resource == "orders" and "read_all_orders" not in handles
-        return Coverage(_RECENT if limited else None, provider_now=reply.now)
+        if self.resource != "orders" or "read_all_orders" in handles:
+            return Coverage(None, provider_now=reply.now)
+        if self.recent_only:
+            return Coverage(_RECENT, provider_now=reply.now)
+        why = (
+            "the token lacks the scope read_all_orders: changes of orders that were created more than 60 days ago are "
+            "not listed; grant it to the app, or write recent_only: true if they need not be found"
+        )
+        return Coverage(None, complete=False, why=why, provider_now=reply.now)
 
     def pages(self, window: Window, cursor: Cursor | None) -> Iterator[Page]:
         client = self._client()

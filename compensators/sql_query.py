@@ -37,7 +37,8 @@ _SECOND = timedelta(seconds=1)
 class SqlQuery:
     """Each row is an event: columns `id` and `occurred_at`, maybe `type` and `subject`, and the webhook's body as JSON
     in `body` (without that column the row itself is the body). In the query `:start` and `:end` are the window, in
-    SQLite as `2026-03-01 12:00:00` in UTC; the rows come in the order `occurred_at, id`."""
+    SQLite as `2026-03-01 12:00:00` in UTC; the rows come in the order `occurred_at, id`. A time without a zone is UTC,
+    in what is compared as in what is read, whatever the server's TimeZone."""
 
     kind: ClassVar[str] = "sql_query"
     secret_options: ClassVar[tuple[str, ...]] = ("database",)
@@ -188,7 +189,11 @@ def _postgresql(
         with psycopg.connect(database, connect_timeout=15, row_factory=dict_row) as connection:
             connection.read_only = True
             milliseconds = str(int(timeout.total_seconds() * 1000))
-            connection.execute("SELECT set_config('statement_timeout', %s, true)", [milliseconds])
+            # For this transaction alone: behind a pooler the session is everybody's. The zone is the one in which rows
+            # are read; in another one the window would be compared with other instants than those.
+            connection.execute(
+                "SELECT set_config('statement_timeout', %s, true), set_config('TimeZone', 'UTC', true)", [milliseconds]
+            )
             with connection.cursor(name="scan") as cursor:
                 cursor.itersize = size + 1
                 cursor.execute(text.encode(), dict(values))

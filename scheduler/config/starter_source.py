@@ -60,7 +60,8 @@ _COMPENSATORS = {
         "shopify_updated",
         "shop: example.myshopify.com\n"
         "resource: orders\n"
-        "token: {{env: {variable}_ADMIN_TOKEN}} # it may read that resource",
+        "token: {{env: {variable}_ADMIN_TOKEN}} # it may read that resource, and of orders all\n"
+        "# recent_only: true # it may not: orders of the last 60 days are enough",
     ),
 }
 _MORE = {

@@ -37,7 +37,8 @@ class Faults:
     expire: float = 0.0
     """Of the calls with a cursor, which are told that it is not known."""
     poison: float = 0.0
-    """Of the calls, whose page has an item more that is no event."""
+    """Of the calls, whose page has an item more that is no event; in a list by page or offset, of the items, behind
+    which one lies."""
     clock: timedelta = timedelta(0)
     """The provider's clock minus ours."""
     keeps: timedelta | None = None

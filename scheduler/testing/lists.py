@@ -127,8 +127,7 @@ class Lists:
         size = self._size(query)
         if "page" in query or "offset" in query:
             at = int(query["offset"]) if "offset" in query else (int(query["page"]) - 1) * size
-            page = self._moved(rows, call)[at : at + size]
-            return Reply(200, {"data": self._poisoned([dialects.plain(one) for one in page], call)})
+            return Reply(200, {"data": self._placed(self._moved(rows, call))[at : at + size]})
         rest = self._after(rows, query.get("cursor"), falling=query.get("order") != "oldest_first")
         if rest is None:
             return Reply(410, {"error": "cursor expired"})
@@ -200,6 +199,15 @@ class Lists:
     def _moved(self, rows: list[Fact], call: int) -> list[Fact]:
         """With something in front that was not there before, or is not there any more."""
         return [*rows[:1], *rows] if self.luck.strikes(self.faults.drift, "drift", call) else rows
+
+    def _placed(self, rows: list[Fact]) -> list[Json]:
+        """What is no event has a place of its own, the same at each call: pages are pieces of one list."""
+        placed: list[Json] = []
+        for one in rows:
+            placed.append(dialects.plain(one))
+            if self.luck.strikes(self.faults.poison, "poison", one.id):
+                placed.append({"poison": one.number})
+        return placed
 
     def _poisoned(self, page: list[Json], call: int) -> list[Json]:
         if page and self.luck.strikes(self.faults.poison, "poison", call):

@@ -29,7 +29,7 @@ sources:
 jobs:
   ticket: {on_event: {source: payments}, command: ["true"]}
   payments-scan:
-    compensate: {source: payments, compensator: http_list, with: {url: "https://pay.example.com/v1/events"}}
+    compensate: {source: payments, compensator: http_list, with: {url: "https://pay.example.com/events", cursor: next}}
 """
 
 

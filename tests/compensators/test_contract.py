@@ -10,6 +10,7 @@ from tests.compensators.worlds import (
     FORMS,
     ProviderWorld,
     RowsWorld,
+    live_in_shanghai,
     postgres_executes,
     provider_of,
     quick,
@@ -26,10 +27,11 @@ class TestLists(CompensatorContract):
 
 
 class TestRows(CompensatorContract):
-    @pytest.fixture(params=["sqlite", "postgres"])
+    @pytest.fixture(params=["sqlite", "TIMESTAMPTZ", "TIMESTAMP"])
     def world(self, request: pytest.FixtureRequest, tmp_path: Path) -> World:
         if request.param == "sqlite":
             path = tmp_path / "shop.db"
-            return RowsWorld(f"sqlite:///{path}", sqlite_executes(path))
+            return RowsWorld(f"sqlite:///{path}", sqlite_executes(path), "TEXT")
         url = request.getfixturevalue("empty_postgres_url")
-        return RowsWorld(url, postgres_executes(url))
+        live_in_shanghai(url)
+        return RowsWorld(url, postgres_executes(url), request.param)

@@ -20,8 +20,8 @@ from scheduler.core.compensator import (
 from scheduler.core.errors import InvalidInput
 from scheduler.testing.faults import CALM
 from scheduler.testing.provider import KEY
-from tests.compensators.worlds import NOON, PLAIN, ProviderWorld, http, provider_of, quick
-from tests.executors.server import Answers, Server, as_json
+from tests.compensators.worlds import NOON, PLAIN, SHOPIFY, ProviderWorld, http, provider_of, quick
+from tests.executors.server import Answers, Server, as_json, reply
 
 DAY = Window(NOON - timedelta(days=1), NOON)
 
@@ -145,12 +145,31 @@ def test_stripe_that_answers_something_else(server: Server) -> None:
         ids(registry.build("stripe_events", {"api_key": "sk", "base_url": server.url}, {}))
 
 
-def test_orders_reach_back_as_far_as_the_token_may_read() -> None:
+def test_without_all_orders_the_list_is_complete_only_for_who_needs_no_older_ones() -> None:
     with provider_of("shopify") as provider:
-        world = ProviderWorld(provider, "shopify")
-        assert world.compensator().coverage().reaches_back is None
+        made = ProviderWorld(provider, "shopify").compensator()
+        assert made.coverage().complete
+        assert made.coverage().reaches_back is None
         provider.lists.scopes = ("write_orders",)
-        assert world.compensator().coverage().reaches_back == timedelta(days=60)
+        limited = made.coverage()
+        assert not limited.complete
+        assert "created more than 60 days ago" in limited.why
+        assert "read_all_orders" in limited.why
+        assert "recent_only: true" in limited.why
+        options = {"token": KEY, "shop": "s", "base_url": provider.url, "recent_only": True}
+        recent = registry.build("shopify_updated", options, SHOPIFY)
+        assert recent.coverage().complete
+        assert recent.coverage().reaches_back == timedelta(days=60)
+        provider.lists.scopes = ("read_orders", "read_all_orders")
+        assert recent.coverage().reaches_back is None
+
+
+def test_only_of_orders_a_token_may_read_a_part() -> None:
+    with provider_of("shopify") as provider:
+        provider.lists.scopes = ("read_products",)
+        options = {"token": KEY, "shop": "s", "base_url": provider.url, "resource": "products"}
+        found = registry.build("shopify_updated", options, SHOPIFY).coverage()
+        assert (found.complete, found.reaches_back) == (True, None)
 
 
 def test_a_change_of_a_shop_needs_an_id_that_both_sides_have() -> None:
@@ -162,7 +181,7 @@ def test_a_change_of_a_shop_needs_an_id_that_both_sides_have() -> None:
 
 
 def of(server: Server, **more: Any) -> Compensator:
-    return registry.build("http_list", {"url": f"{server.url}/events", **more}, PLAIN)
+    return registry.build("http_list", {"url": f"{server.url}/events", "cursor": "next", **more}, PLAIN)
 
 
 def event(id_: str, at: object = "2026-03-01T09:00:00Z", **more: object) -> dict[str, object]:
@@ -185,7 +204,31 @@ def test_a_list_that_may_be_left_out_can_be_described(server: Server) -> None:
 def test_a_cursor_that_stays_where_it_is(server: Server) -> None:
     server.answers["/events"] = Answers(200, as_json({"data": [event("a")], "next": "x"}))
     with pytest.raises(ListingFailed, match="again and again"):
-        listed(of(server, items="data", cursor="next"))
+        listed(of(server, items="data"))
+
+
+@pytest.mark.parametrize(
+    ("following", "options", "found"),
+    [
+        ("/9j/4A==", {"cursor_param": "after"}, ["first", "by parameter"]),
+        ("/9j/4A==", {}, ["first", "by address"]),
+        ("{url}/9j/4A==", {"cursor_param": "after"}, ["first", "by address"]),
+        ("{url}/9j/4A==", {}, ["first", "by address"]),
+    ],
+)
+def test_whether_a_cursor_is_an_address(
+    server: Server, following: str, options: dict[str, str], found: list[str]
+) -> None:
+    headers = {"Content-Type": "application/json", "Connection": "close"}
+
+    def events(handler: Any) -> None:
+        first = {"data": [event("first")], "next": following.format(url=server.url)}
+        document = {"data": [event("by parameter")]} if "after=%2F9j%2F4A%3D%3D" in handler.path else first
+        reply(handler, Answers(200, as_json(document), headers))
+
+    server.handlers["/events"] = events
+    server.answers["/9j/4A=="] = Answers(200, as_json({"data": [event("by address")]}))
+    assert ids(of(server, items="data", **options)) == found
 
 
 def test_a_last_page_that_names_a_cursor_all_the_same(server: Server) -> None:
@@ -208,7 +251,17 @@ def test_a_list_that_changes_for_ever_is_not_believed() -> None:
 
         with pytest.raises(ListingFailed, match="changed in each of 5 passes over it"):
             read()
-        assert found[-1].next == {"at": 0, "sum": "0", "before": "", "passes": 0}
+        assert found[-1].next == {"at": 0, "offset": 0, "sum": "0", "before": "", "passes": 0}
+
+
+@pytest.mark.parametrize("form", ["page", "offset", "offset, short pages"])
+def test_a_place_that_does_not_say_how_many_items_lie_before_it(form: str) -> None:
+    with provider_of(form) as provider:
+        world = ProviderWorld(provider, form)
+        former = {"at": 3, "sum": "0", "before": "", "passes": 0}
+        pages = world.compensator().pages(DAY, former)
+        assert {one.id for page in pages for one in page.items if isinstance(one, ListedEvent)} == world.events().keys()
+        assert any(one in provider.lists.log[0] for one in ("page=1", "offset=0"))
 
 
 def test_items_inside_of_items_with_times_in_milliseconds(server: Server) -> None:
@@ -252,14 +305,20 @@ def test_how_a_window_is_asked_for(server: Server) -> None:
         ({"url": "ftp://x"}, "with.url: 'ftp://x' is no address"),
         ({"items": "data["}, "with.items: 'data[' is not JMESPath"),
         ({"id": "nope(x)"}, "with.id: 'nope.x.': there is no function nope"),
-        ({"more": "has_more"}, "with.cursor: nothing says where the next cursor lies"),
+        ({"cursor": ""}, "with.cursor: nothing says where the next cursor lies; write cursor: …, or paging: none if"),
+        ({"cursor": "", "more": "has_more"}, "with.cursor: nothing says where the next cursor lies"),
         ({"size": 0}, "with.size: a page has at least one item"),
         ({"paging": "pages"}, "with.paging: 'pages' is not known; write one of cursor page offset link none"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_asked(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said.replace("[", r"\[")):
-        registry.build("http_list", {"url": "https://x", **options}, PLAIN)
+        registry.build("http_list", {"url": "https://x", "cursor": "next", **options}, PLAIN)
+
+
+def test_a_list_of_one_page(server: Server) -> None:
+    server.answers["/events"] = Answers(200, as_json([event("a")]))
+    assert ids(of(server, paging="none", cursor="")) == ["a"]
 
 
 def test_keys_by_password_and_header(server: Server) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from compensators import registry
 from scheduler.core.compensator import Compensator, Coverage, ListedEvent, ListingFailed, Undecodable, Window
 from scheduler.core.errors import InvalidInput
-from tests.compensators.worlds import NOON
+from tests.compensators.worlds import NOON, live_in_shanghai
 
 DAY = Window(NOON - timedelta(days=1), NOON)
 
@@ -141,6 +144,25 @@ def test_postgres_with_texts_and_casts_and_percent_signs(postgres_shop: str) -> 
         {"id": 1, "occurred_at": "2026-03-01T09:00:00+00:00", "type": "it's :end %", "price": "1.10"},
         "it's :end %",
     )
+
+
+def test_what_it_sets_ends_with_its_transaction(postgres_shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a pooler the session is everybody's."""
+    live_in_shanghai(postgres_shop)
+    settings = "SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS timeout"
+    with psycopg.connect(postgres_shop, row_factory=dict_row) as session:
+
+        @contextmanager
+        def pooled(*_: object, **__: object) -> Iterator[object]:
+            yield session
+            session.commit()
+
+        monkeypatch.setattr(psycopg, "connect", pooled)
+        query = f"SELECT orders.id, at AS occurred_at, zone, timeout FROM orders, ({settings}) AS x ORDER BY at"
+        [event] = listed(rows(postgres_shop, query, timeout="50s"))
+        assert isinstance(event, ListedEvent)
+        assert (event.body["zone"], event.body["timeout"]) == ("UTC", "50s")
+        assert session.execute(settings).fetchone() == {"zone": "Asia/Shanghai", "timeout": "0"}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 import compensators.common.client as client_module
 from compensators import registry
@@ -54,6 +55,7 @@ FORMS: Mapping[str, tuple[str, str, Mapping[str, str], Options]] = {
     "link": ("http_list", "plain", PLAIN, http(paging="link", times="seconds")),
     "page": ("http_list", "plain", PLAIN, http(paging="page")),
     "offset": ("http_list", "plain", PLAIN, http(paging="offset", times="milliseconds", until_param="")),
+    "offset, short pages": ("http_list", "plain", PLAIN, http(paging="offset", size=100)),
     "posted": (
         "http_list",
         "plain",
@@ -121,7 +123,7 @@ class ProviderWorld(World):
         self.provider.use(Faults(throttle=1.0))
 
     def forget_cursors(self) -> None:
-        if self.form in ("page", "offset"):
+        if self.form.startswith(("page", "offset")):
             super().forget_cursors()
         self.provider.lists.forget_cursors()
 
@@ -148,15 +150,15 @@ def provider_of(form: str, faults: Faults = CALM, *, now: datetime = NOON) -> Pr
 
 
 class RowsWorld(World):
-    """Rows of one's own database that wait. `execute` runs a statement there, with its values."""
+    """Rows of one's own database that wait. `execute` runs a statement there, with its values; `time` is the type of a
+    column that holds instants in UTC."""
 
-    def __init__(self, database: str, execute: Execute) -> None:
+    def __init__(self, database: str, execute: Execute, time: str) -> None:
         self.database = database
         self.execute = execute
         self.facts = Facts(CALM, Luck(1), lambda: NOON)
         self.facts.spread(60, NOON - timedelta(hours=7), NOON - timedelta(hours=1))
-        kind = "TEXT" if database.startswith("sqlite") else "TIMESTAMPTZ"
-        execute(f"CREATE TABLE waiting (id TEXT, created {kind}, number INTEGER, hook TEXT)", ())
+        execute(f"CREATE TABLE waiting (id TEXT, created {time}, number INTEGER, hook TEXT)", ())
         for one in self.facts.all():
             values = (one.id, one.at.strftime("%Y-%m-%d %H:%M:%S"), one.number, json.dumps(dialects.plain(one)))
             execute("INSERT INTO waiting VALUES (?, ?, ?, ?)", values)
@@ -203,6 +205,13 @@ def postgres_executes(url: str) -> Execute:
             connection.execute(statement.replace("?", "%s").encode(), values or None)
 
     return execute
+
+
+def live_in_shanghai(url: str) -> None:
+    """New sessions of this PostgreSQL database begin with that zone."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET timezone = 'Asia/Shanghai'").format(name))
 
 
 def quick(monkeypatch: Any) -> list[float]:

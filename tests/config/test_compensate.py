@@ -230,11 +230,11 @@ def test_all_options_that_are_wrong_are_told_at_once(files: Files) -> None:
     keys = "compensate: {source: pay, compensator: own, with: {url: [1], names: 3, size: many, sise: 2, pace: 3}}"
     found = files.problems(keys)
     assert [one.path[-1] for one in found] == ["url", "names", "size", "sise", "pace"]
-    listed = keys.replace("own", "http_list").replace("url: [1], names: 3", "url: 'http://x', id: id, occurred_at: '['")
+    places = "url: 'http://x', cursor: n, id: id, occurred_at: '['"
+    listed = keys.replace("own", "http_list").replace("url: [1], names: 3", places)
     assert {one.path[-1] for one in files.problems(listed)} == {"size", "sise", "pace", "occurred_at"}
-    found = files.problems(
-        "compensate: {source: pay, compensator: http_list, with: {url: x, occurred_at: at, items: '[', size: 0}}"
-    )
+    places = "url: x, occurred_at: at, cursor: n, items: '[', size: 0"
+    found = files.problems(f"compensate: {{source: pay, compensator: http_list, with: {{{places}}}}}")
     assert [one.path[-1] for one in found] == ["url", "items", "size"]
 
 

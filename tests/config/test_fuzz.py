@@ -26,7 +26,8 @@ jobs:
   d: {command: w, schedule: "@daily", blackouts: [{from: 2026-12-24, to: 2026-12-27, reason: r}]}
   e: {command: v, on_event: {source: pay, types: ["a.*"], where: "b == 'c'", order: subject, on_dead: hold}}
   f:
-    compensate: {source: pay, compensator: http_list, settle: 1m, margin: 2h, with: {url: "http://x", bearer: {env: T}}}
+    compensate:
+      {source: pay, compensator: http_list, settle: 1m, margin: 9h, with: {url: http://x, cursor: c, bearer: {env: T}}}
 sources:
   pay:
     signature: {scheme: hmac, header: X, template: "{timestamp}.{body}", timestamp: "header:T", secrets: [{env: S}]}

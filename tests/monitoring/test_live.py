@@ -29,7 +29,7 @@ jobs:
     compensate:
       source: shop
       compensator: http_list
-      with: {url: "http://127.0.0.1:9/", items: data, occurred_at: at}
+      with: {url: "http://127.0.0.1:9/", items: data, occurred_at: at, cursor: next}
 """
 
 EMPTY = {"Scans: settled up to", "Dead man's switches"}
