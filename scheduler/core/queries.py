@@ -134,14 +134,15 @@ class GenerationLine:
 
 @dataclass(frozen=True, slots=True)
 class JobGauge:
-    """What metrics say about a job. `paused_since` None: not paused now. `last_*` describe the run that ended
-    last."""
+    """What metrics say about a job. `paused_since` None: not paused now. `attempt_since`: when the oldest attempt in
+    progress began. `last_*` describe the run that ended last."""
 
     state: JobState
     running: int = 0
     waiting: int = 0
     dead_letters: int = 0
     paused_since: datetime | None = None
+    attempt_since: datetime | None = None
     last_start_at: datetime | None = None
     last_end_at: datetime | None = None
     last_duration: float | None = None
@@ -156,7 +157,8 @@ FAREWELL = timedelta(minutes=16)
 class Gauges:
     """All that `/metrics` reads from the database, in one snapshot. Removed jobs are left out, but for what they left
     behind: `dead_letters` counts those of every job that has any, removed or not; `gone` names those removed less than
-    FAREWELL ago, by whichever node or process (empty if only some jobs were asked for)."""
+    FAREWELL ago, by whichever node or process (empty if only some jobs were asked for). `failing_channels`: those whose
+    last message was not taken, and since when none was."""
 
     jobs: tuple[JobGauge, ...]
     queues: tuple[QueueView, ...]
@@ -164,6 +166,7 @@ class Gauges:
     generation: int
     dead_letters: Mapping[str, int] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
+    failing_channels: Mapping[str, datetime] = field(default_factory=dict)
 
 
 COUNTED = 100_000

@@ -16,7 +16,7 @@ from scheduler.core.ports import Transaction
 from scheduler.core.requests import Due, Leftover
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
 from scheduler.core.state import Flip, State, Why
-from scheduler.engine.anew import begins_anew
+from scheduler.engine.anew import settled_by_edit
 from scheduler.engine.flips import amend_deadlines
 from scheduler.engine.left_held import count_left, settle_left
 from scheduler.engine.planner import Planned, apply_plans
@@ -264,8 +264,7 @@ def _open(
             next_due = job.schedule.after(start) if job.schedule is not None and planned else None
         was = None if old is None else old.jobs.get(job.name)
         former = None if version is None else version.spec
-        kept = before is not None and not begins_anew(job, was, before, former, spec, now)
-        settled = before.settled_until if before is not None and kept else now
+        settled = now if before is None else settled_by_edit(job, was, before, former, spec, now)
         rows.append((_state(job, before, generation, next_due, settled, now), job.definition_text))
     for start, names in closing.items():
         tx.jobs.close_versions(names, start)

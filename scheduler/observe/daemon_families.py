@@ -15,7 +15,7 @@ from scheduler.core.job import Configuration
 from scheduler.core.ping import Standing
 from scheduler.core.queries import Gauges
 from scheduler.observe.exposition import clean
-from scheduler.observe.notification_family import notification_family
+from scheduler.observe.notification_family import notification_families
 from scheduler.observe.ring_families import canary_families, ping_families
 from scheduler.observe.tally import Tally
 
@@ -82,7 +82,7 @@ def daemon_families(
     yield from _http(tally)
     yield from _webhooks(tally)
     yield from _configuration(tally, configuration)
-    yield notification_family(tally, configuration)
+    yield from notification_families(tally, gauges, configuration)
     if gauges is not None:
         yield from _ledger(gauges, now)
     broken = around.broken()

@@ -14,6 +14,8 @@ from scheduler.observe.tally import Tally
 
 RESULTS = ("completed", "failed", "timeout", "lost", "canceled", "skipped")
 """What becomes of runs: the final statuses; of failures those by time and by loss apart."""
+UNWANTED = (SkipReason.MISSED, SkipReason.LOCK)
+"""Why occurrences are skipped that nobody asked to skip."""
 DURATION_BOUNDS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 
 
@@ -53,9 +55,10 @@ class JobFamilies:
         )
         yield _gauge(
             "schedctl_job_run_deadline_timestamp_seconds",
-            "Unix time at which the run in progress that started last reaches its time limit; +Inf when none runs.",
+            "Unix time at which the oldest attempt in progress reaches its time limit; +Inf when none runs.",
             [(label, _run_deadline(one, jobs.get(one.state.name))) for label, one in rows],
         )
+        yield self._lost()
         yield from self._counters()
         yield self._durations()
 
@@ -69,6 +72,16 @@ class JobFamilies:
             self._told[one.state.name] = (job, facts)
             lines.append(f"schedctl_job_info{label}{facts}}} 1.0\n")
         return family("schedctl_job_info", "gauge", "Facts about the job; always 1. Join on job_name.", lines)
+
+    def _lost(self) -> str:
+        """A counter of a process that has just begun says nothing of what it lost before it was first asked."""
+        last = self._tally.counts("last_lost_at")
+        return _gauge(
+            "schedctl_job_last_slot_lost_timestamp_seconds",
+            "Unix time at which this node last noted that occurrences will not run (missed, lock); only of jobs that "
+            "lost any since it started.",
+            [(label, last[(job,)]) for job, label in self._labels.items() if (job,) in last],
+        )
 
     def _counters(self) -> Iterator[str]:
         yield self._by_word("schedctl_job_runs_total", "Finished runs, by result.", "runs", "result", RESULTS)
@@ -142,9 +155,9 @@ def _facts(job: Job | None) -> str:
 
 
 def _run_deadline(one: JobGauge, job: Job | None) -> float:
-    if not one.running or job is None or one.last_start_at is None:
+    if job is None or one.attempt_since is None:
         return math.inf
-    return one.last_start_at.timestamp() + job.timeout.total_seconds()
+    return one.attempt_since.timestamp() + job.timeout.total_seconds()
 
 
 def unix(instant: datetime | None, none: float) -> float:

@@ -30,7 +30,7 @@ from scheduler.observe.daemon_families import (
     Turning,
     daemon_families,
 )
-from scheduler.observe.job_families import DURATION_BOUNDS, JobFamilies
+from scheduler.observe.job_families import DURATION_BOUNDS, UNWANTED, JobFamilies
 from scheduler.observe.scan_families import ScanLook, heard, look, scan_families
 from scheduler.observe.tally import Tally
 
@@ -226,8 +226,10 @@ def _settled(tally: Tally, fields: Mapping[str, object]) -> None:
 
 
 def _skipped(tally: Tally, fields: Mapping[str, object]) -> None:
-    count = fields.get("count", 1)
-    tally.add("skipped", (str(fields["job"]), str(fields["reason"])), count if isinstance(count, int) else 1)
+    job, reason, count = str(fields["job"]), str(fields["reason"]), fields.get("count", 1)
+    tally.add("skipped", (job, reason), count if isinstance(count, int) else 1)
+    if reason in UNWANTED:
+        tally.put("last_lost_at", time.time(), (job,))
 
 
 def _started(tally: Tally, fields: Mapping[str, object]) -> None:

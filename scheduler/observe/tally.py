@@ -47,10 +47,10 @@ class Tally:
             counts = self._counts.setdefault(name, {})
             counts[labels] = counts.get(labels, 0) + amount
 
-    def put(self, name: str, value: float) -> None:
+    def put(self, name: str, value: float, labels: Labels = ()) -> None:
         """Sets a value that is no count."""
         with self._lock:
-            self._counts.setdefault(name, {})[()] = value
+            self._counts.setdefault(name, {})[labels] = value
 
     def observe(self, name: str, bounds: Sequence[float], value: float, labels: Labels = ()) -> None:
         with self._lock:

@@ -84,6 +84,9 @@ def node_views(session: Session, running: Mapping[str, int] | None = None) -> li
     return [NodeView(node, held.get(node.id, 0)) for node in SqlNodes(session).all()]
 
 
+_FAILING_CHANNELS = select(t.channels.c.name, t.channels.c.failing_since).where(t.channels.c.failing_since.is_not(None))
+
+
 def gauges(session: Session, now: datetime, names: Collection[str] | None = None) -> Gauges:
     """`names`: only these jobs are looked up one by one."""
     counted = counts(session, *_COUNTS)
@@ -95,6 +98,7 @@ def gauges(session: Session, now: datetime, names: Collection[str] | None = None
         counted[_NEWEST][""],
         counted["dead letters of"],
         () if names is not None else _gone(session, now),
+        dict(session.rows(_FAILING_CHANNELS).all()),
     )
 
 
@@ -104,7 +108,7 @@ def _jobs(
     these: ColumnElement[bool] = t.IS_PRESENT
     if names is not None:
         these = and_(these, session.among(t.jobs.c.name, names))
-    started, ended, paused = _moments(session, these, now)
+    started, ended, paused, trying = _moments(session, these, now)
     for row in session.rows(select(*STATE).where(these).order_by(t.jobs.c.name)):
         state = state_of(row)
         end = ended.get(state.name)
@@ -114,6 +118,7 @@ def _jobs(
             waiting=counted["waiting of"].get(state.name, 0),
             dead_letters=counted["dead letters of"].get(state.name, 0),
             paused_since=None if state.name not in paused else paused[state.name].started_at,
+            attempt_since=None if state.name not in trying else trying[state.name].started_at,
             last_start_at=None if state.name not in started else started[state.name].started_at,
             last_end_at=None if end is None else end.finished_at,
             last_duration=None if end is None else seconds_of(end),
@@ -144,8 +149,8 @@ def last_seq(instant: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _moments(session: Session, jobs: ColumnElement[bool], now: datetime) -> list[dict[str, Row[Any]]]:
-    """By job: the run of it that started last, the one that ended last, and (as `started_at`) since when it is
-    paused."""
+    """By job: the run of it that started last, the one that ended last, and (as `started_at`) since when it is paused,
+    and when the oldest of its attempts in progress began."""
     runs = t.runs.c
     parts = []
     for word, instant in (("started", runs.started_at), ("ended", runs.finished_at)):
@@ -153,9 +158,12 @@ def _moments(session: Session, jobs: ColumnElement[bool], now: datetime) -> list
         columns = (runs.job, runs.started_at, runs.finished_at, runs.took, runs.exit_code)
         parts.append(_numbers(word, *columns).where(runs.seq.in_(present)))
     since = func.min(t.pauses.c.start)
-    nothing = (null() for _ in range(3))
+    nothing = [null() for _ in range(3)]
     parts.append(_numbers("paused", t.pauses.c.job, since, *nothing).where(in_force(now)).group_by(t.pauses.c.job))
-    found: dict[str, dict[str, Row[Any]]] = {"started": {}, "ended": {}, "paused": {}}
+    current = and_(t.attempts.c.run == runs.id, t.attempts.c.number == runs.attempt)
+    trying = _numbers("trying", runs.job, func.min(t.attempts.c.started_at), *nothing).join(t.attempts, current)
+    parts.append(trying.where(t.IS_RUNNING).group_by(runs.job))
+    found: dict[str, dict[str, Row[Any]]] = {"started": {}, "ended": {}, "paused": {}, "trying": {}}
     for row in session.connection.execute(union_all(*parts)):
         found[row[0]][row.job] = row
     return list(found.values())

@@ -120,8 +120,9 @@ class SqlNotifications:
         return True
 
     def hasten(self, channel: str, now: datetime) -> int:
-        """What waits for the channel is due now, and the channel may be asked at once; how many wait."""
-        self.session.write(update(t.channels).where(_CHANNELS.name == channel).values(not_before=None))
+        """The channel has taken something: what waits for it is due now; how many wait."""
+        well = {"not_before": None, "failing_since": None, "error": None}
+        self.session.write(update(t.channels).where(_CHANNELS.name == channel).values(well))
         return self.session.write(
             update(t.notifications).where(t.IS_WAITING, _TABLE.channel == channel).values(next_at=now)
         )

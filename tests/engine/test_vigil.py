@@ -276,20 +276,6 @@ def test_an_edit_that_ends_a_miss_is_no_recovery(store: SqlStore, entry: dict[st
     assert told(rig) == []
 
 
-@pytest.mark.parametrize("change", [{"grace": "5m"}, {"grace": "5m", "heartbeat": True}])
-def test_no_edit_makes_a_miss(sqlite: SqlStore, change: dict[str, object]) -> None:
-    before = {"schedule": "0 * * * *", "grace": "2h", "heartbeat": change.get("heartbeat") is None, "alert_after": 9}
-    rig = Rig(sqlite, jobs({"a": before}))
-    watch(rig, at(9, 1))
-    rig.finish(failed())
-    watch(rig, at(9, 30))
-    rig.reload(jobs({"a": {**before, **change}}))
-    watch(rig, at(9, 50))
-    assert flips(rig) == []
-    watch(rig, at(10, 10))
-    assert kept(rig) == ("missed", at(10, 5))
-
-
 def test_another_release_of_the_zone_database_forgives_nothing(
     sqlite: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,18 +2,20 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from scheduler.core.commands import IfBusy
 from scheduler.core.errors import Unavailable
-from scheduler.core.model import FailReason, JobState
+from scheduler.core.model import FailReason, JobState, Status
 from scheduler.core.notices import Bus
-from scheduler.core.outcome import Failed
+from scheduler.core.outcome import Failed, Snoozed
 from scheduler.core.queries import DatabaseStatus, Gauges, JobGauge, Queries
 from scheduler.observe.daemon_families import OwnState
 from scheduler.observe.metrics import EVERY, Metrics
@@ -21,7 +23,7 @@ from scheduler.observe.tally import Histogram
 from scheduler.store.store import SqlStore
 from scheduler.web.job_json import job_json
 from tests.engine.doubles import START
-from tests.engine.rig import Rig
+from tests.engine.rig import Rig, failed
 from tests.faces import JOBS
 
 Page = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -148,6 +150,67 @@ def test_skips_and_retries_are_counted(watched: Watched) -> None:
     assert of(page, "schedctl_job_skipped_runs_total", job_name="minutely", reason="overlap") == 2
     assert of(page, "schedctl_job_retries_total", job_name="ticket") == 1
     assert of(page, "schedctl_queue_items", queue="default", state="time") == 1
+
+
+def test_what_is_lost_is_told_by_when_it_was_noted(watched: Watched) -> None:
+    """A counter is above zero before a daemon that comes back is first scraped, and may be what it was before."""
+
+    def noted(page: Page) -> dict[str, float]:
+        return {labels[0][1]: value for (name, labels), value in page.items() if "slot_lost" in name}
+
+    rig = watched.rig
+    rig.tick(minutes=1)
+    rig.tick(minutes=1)
+    assert of(watched.refresh(), "schedctl_job_skipped_runs_total", job_name="minutely", reason="overlap") == 1
+    assert noted(watched.page()) == {}, "somebody asked for that"
+    rig.finish()
+    before = time.time()
+    rig.tick(minutes=30)
+    page = watched.refresh()
+    assert of(page, "schedctl_job_skipped_runs_total", job_name="minutely", reason="missed") == 29
+    assert list(noted(page)) == ["minutely"]
+    assert before <= noted(page)["minutely"] <= time.time()
+    rig.bus.publish("run.skipped", job="report", reason="lock", count=1)
+    assert set(noted(watched.page())) == {"minutely", "report"}
+    rig.reload(JOBS.replace("  minutely:", "  other:"))
+    assert set(noted(watched.refresh())) == {"report"}
+    later = Metrics(rig.bus, "1", "2")
+    later.refresh(rig.store, rig.clock.now())
+    assert noted(read(later.render())) == {}
+
+
+def test_a_time_limit_is_one_of_an_attempt(watched: Watched) -> None:
+    """A further attempt of an old run has all of it, and so has each of several runs: the first of them counts."""
+    rig = watched.rig
+
+    def left() -> timedelta:
+        """Of the time limit of a day."""
+        limit = of(watched.refresh(), "schedctl_job_run_deadline_timestamp_seconds", job_name="ticket")
+        return timedelta(seconds=round(limit - rig.clock.now().timestamp()))
+
+    rig.desk.run_now("ticket", author="ana")
+    rig.tick()
+    rig.turn(hours=20)
+    assert left() == timedelta(hours=4)
+    rig.executor.finish(rig.executor.of("ticket")[0], failed())
+    rig.tick()
+    assert rig.run(rig.runs("ticket")[0].id).status is Status.PENDING
+    page = watched.refresh()
+    assert of(page, "schedctl_job_run_deadline_timestamp_seconds", job_name="ticket") == math.inf
+    rig.tick(minutes=2)
+    assert left() == timedelta(hours=24)
+    rig.executor.finish(rig.executor.of("ticket")[0], Snoozed(timedelta(hours=3)))
+    rig.tick(seconds=1)
+    rig.tick(hours=4)
+    assert left() == timedelta(hours=24)
+    rig.turn(hours=1)
+    rig.desk.run_now("ticket", author="ana", if_busy=IfBusy.QUEUE)
+    rig.tick()
+    first, second = rig.executor.of("ticket")
+    assert left() == timedelta(hours=23), "a younger one does not hide it"
+    rig.executor.finish(first)
+    rig.tick()
+    assert (left(), rig.executor.of("ticket")) == (timedelta(hours=24), [second])
 
 
 def test_looks_at_what_changed_show_what_a_look_at_everything_shows(watched: Watched) -> None:

@@ -113,12 +113,19 @@ def test_a_person_who_has_corrected_a_channel_need_not_wait(store: SqlStore) -> 
     with store.read() as tx:
         ids = [one.id for one in tx.notifications.waiting("ops", 10)]
     give_back(
-        store, "n1", replace(standing, not_before=T0 + DAY), *(Result(one, Fate.WAITING, T0 + DAY) for one in ids)
+        store,
+        "n1",
+        replace(standing, not_before=T0 + DAY, failing_since=T0, error="no"),
+        *(Result(one, Fate.WAITING, T0 + DAY) for one in ids),
     )
     assert due(store, T0 + MINUTE) == []
     with store.begin() as tx:
         assert tx.notifications.hasten("ops", T0 + MINUTE) == 2
     assert due(store, T0 + MINUTE) == ["ops"]
+    with store.queries() as queries:
+        (view,) = queries.channels()
+    assert view.standing is not None
+    assert (view.standing.failing_since, view.standing.error) == (None, None)
 
 
 def test_what_waits_for_a_channel_that_is_gone_is_given_up_visibly(store: SqlStore) -> None:

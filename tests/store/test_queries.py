@@ -256,6 +256,7 @@ def test_gauges(store: SqlStore) -> None:
         3,
     )
     assert job.state.consecutive_failures == 1
+    assert (job.attempt_since, idle.attempt_since) == (T0, None)
     assert (idle.running, idle.dead_letters, idle.paused_since, idle.last_start_at, idle.last_end_at) == (
         0,
         0,
