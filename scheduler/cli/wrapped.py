@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from scheduler.cli.passing import Passage, Tail
@@ -43,12 +44,14 @@ class Ended:
 
 
 class Wrapped:
-    """Its descriptors, environment, folder, group, session and limits are ours; stdout and stderr too where they are a
-    terminal, else they pass through us. Signals that we get are passed on."""
+    """Its descriptors, folder, group, session and limits are ours, and its environment is the one that we were given
+    (`environ`, where the system does not tell it); stdout and stderr too where they are a terminal, else they pass
+    through us. Signals that we get are passed on."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], tail: int) -> None:
         self._command = list(command)
-        self._environ = environ
+        given = _given()
+        self._environ: Mapping[bytes, bytes] | Mapping[str, str] = environ if given is None else given
         self._tail = Tail(tail)
         self._passages: list[Passage] = []
         self.hurried = False
@@ -155,6 +158,19 @@ class Wrapped:
                 ends = [(os.POSIX_SPAWN_DUP2, one.source, 0), (os.POSIX_SPAWN_DUP2, one.target, 1)]
                 with contextlib.suppress(OSError):
                     self._exec("cat", ["cat"], ends)
+
+
+def _given() -> dict[bytes, bytes] | None:
+    """The environment with which this process began; None: the system does not tell it. An interpreter that finds no
+    locale there sets LC_CTYPE for itself: with that a command reads what is not UTF-8 by other rules than without us.
+    """
+    try:
+        entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    pairs = (entry.partition(b"=") for entry in entries)
+    # Of two with one name programs take the first.
+    return {name: value for name, equals, value in reversed(list(pairs)) if name and equals}
 
 
 def _same_file(one: int, other: int) -> bool:

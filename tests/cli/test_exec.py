@@ -139,6 +139,29 @@ def test_bytes_environment_folder_and_descriptors_pass_through(host: Host, tmp_p
     assert out.decode() == f"{tmp_path} b b'inherited' {0o027}\n"
 
 
+@pytest.mark.parametrize(
+    "locale", [{}, {"LANG": "C"}, {"LC_CTYPE": "C"}, {"LC_ALL": "C"}, {"LANG": "C.UTF-8"}], ids=str
+)
+def test_the_environment_is_the_one_that_we_were_given(host: Host, locale: dict[str, str]) -> None:
+    """An interpreter without a locale gives one to itself, and to what it starts."""
+    host.environ |= {**locale, "EMPTY": "", "LINES": "a\nb"}
+    _, out, _ = host.run("env", "-0")
+    given = {os.fsencode(f"{name}={value}") for name, value in host.environ.items()}
+    assert set(out.split(b"\0")) - {b""} == given
+
+
+def test_of_an_empty_environment_nothing_is_made() -> None:
+    script = "import os; from scheduler.cli.wrapped import Wrapped; Wrapped(['/usr/bin/env'], os.environ, 9).run(print)"
+    assert subprocess.run([*PYTHON, script], env={}, capture_output=True, check=True).stdout == b"\n"
+
+
+def test_a_command_without_a_locale_takes_bytes_as_they_are(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "latin1").write_bytes(b"caf\xe9\n")
+    words = ["env", "-i", *(f"{name}={value}" for name, value in host.environ.items()), *SCHEDCTL]
+    words += ["exec", "backup", "--", "grep", "caf.$", "latin1"]
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).stdout == b"caf\xe9\n"
+
+
 def test_signals_are_as_they_would_be_without_us(host: Host) -> None:
     code = [sys.executable, "-S", "-c", "import os; print(open('/proc/self/status').read())"]
     plain = subprocess.run(code, env=host.environ, capture_output=True, check=True).stdout.decode()
