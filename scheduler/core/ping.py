@@ -68,7 +68,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`accepted_at`: when a ping was last taken; `failing_since`, `reason`: if none has been since."""
+    """`accepted_at`: when a ping was last taken; `failing_since`, `reason`: if none has been since, although
+    some wait to be told."""
 
     accepted_at: datetime | None = None
     failures: int = 0

@@ -190,7 +190,7 @@ def doubt(
     tx: Transaction, until: Mapping[str, datetime], reason: str, configuration: Configuration, now: datetime
 ) -> Flipped:
     """Excuses what was expected of these jobs up to the given instants, because nobody can know whether it succeeded.
-    A job that is kept as missed stays so: of that it is known."""
+    A job that is kept as missed or failing stays so: that is known, and whoever was told of it is told of its end."""
     if not until:
         return NOTHING
     states = tx.jobs.states(until)
@@ -203,7 +203,7 @@ def doubt(
         ack = Ack(name, state.deadline_at - job.watch.grace, last, now, reason, US)
         tx.jobs.ack(ack, settled=state.settled_until or state.since)
         jobs.append(job)
-        if state.state != State.UNKNOWN:
+        if state.state not in (State.UNKNOWN, State.FAILING):
             flips.append(Flip(name, State(state.state), State.UNKNOWN, state.deadline_at, Why.OUTAGE))
     refresh_deadlines(tx, jobs, now, states)
     return store_flips(tx, flips, configuration, now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from scheduler.core.channel import Answer, Channel, Courier
+from scheduler.core.channel import Answer, Channel, Courier, Message
 from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.look import Look
 from scheduler.core.news import Place, trial
 from scheduler.core.notification import Fate, Result, Standing, Waiting
-from scheduler.core.notifying import budget, next_message, parcels, results, stands
+from scheduler.core.notifying import LONGEST_SAID, Parcel, budget, next_message, parcels, results, stands
 from scheduler.core.ports import Store
 from scheduler.core.queries import Readable
 from scheduler.engine.dispatch import messages
-from scheduler.engine.in_force import InForce
+from scheduler.engine.in_force import InForce, Loaded
 
 log = structlog.get_logger("engine")
 
@@ -90,8 +90,9 @@ class Notifier:
         """Nothing is to be sent yet, to be written down, or to be forgotten."""
         loaded, following = self._in_force.current, look.next_notification
         due = following is not None and following <= look.now and bool(loaded.configuration.channels)
-        known = self._cleared == loaded.generation and not self._unwritten
-        return known and not due and self._pruned_at is not None and look.now - self._pruned_at < PRUNE_EVERY
+        if due or self._unwritten or (self._may_clear(loaded) and look.generation <= loaded.generation):
+            return False
+        return self._pruned_at is not None and look.now - self._pruned_at < PRUNE_EVERY
 
     def tick(self, now: datetime) -> int:
         """Begins to send what is due; to how many channels. Raises Unavailable when the database is away; nothing is
@@ -99,9 +100,8 @@ class Notifier:
         self._write_rest()
         loaded = self._in_force.current
         channels = loaded.configuration.channels
-        if self._cleared != loaded.generation:
-            self._clear(channels, now)
-            self._cleared = loaded.generation
+        if self._may_clear(loaded):
+            self._clear(loaded, now)
         self._prune(now)
         if not channels:
             return 0
@@ -157,7 +157,7 @@ class Notifier:
             waiting = [] if standing is None else tx.notifications.waiting(channel.name, TOGETHER)
         if standing is None:
             return
-        # What cannot even be put into words is not tried again at once.
+        # If anything but the channel is in the way it is not tried again at once.
         done = _Done(channel.name, node, replace(standing, not_before=now + SILENT))
         try:
             after, came = self._deliver(channel, standing, waiting, now)
@@ -169,17 +169,58 @@ class Notifier:
         self, channel: Channel, standing: Standing, waiting: Sequence[Waiting], now: datetime
     ) -> tuple[Standing, list[Result]]:
         """How the channel stands afterwards, and what became of what was sent."""
-        chosen = parcels(waiting, budget(standing.pace, now))
-        if not chosen:
+        most = budget(standing.pace, now)
+        if not waiting or most < 1:
             later = next_message(standing.pace, now) if waiting else standing.not_before
             return replace(standing, not_before=later), []
-        with self._readable.queries() as queries:
-            made = messages(chosen, queries, self._in_force.current.configuration, self._place, now)
+        worded, failed = self._put_into_words(channel, waiting, most, now)
         begun = time.monotonic()
-        answers = self._courier.deliver(channel, made)
+        answers = self._ask(channel, [message for _, message in worded])
         now += timedelta(seconds=time.monotonic() - begun)  # The database may be away by now.
-        came = [one for parcel, answer in zip(chosen, answers, strict=False) for one in results(parcel, answer, now)]
-        return _left_alone(stands(standing, answers, now), answers, came, now), came
+        came = [
+            one for (parcel, _), answer in zip(worded, answers, strict=False) for one in results(parcel, answer, now)
+        ]
+        return _left_alone(stands(standing, answers, now), answers, came, now), [*failed, *came]
+
+    def _put_into_words(
+        self, channel: Channel, waiting: Sequence[Waiting], most: int, now: datetime
+    ) -> tuple[list[tuple[Parcel, Message]], list[Result]]:
+        """What to send now, in at most `most` messages, and what has failed because it cannot be put into words: it
+        must not keep waiting what comes after it. Which one that is shows when they are told one by one."""
+        chosen = parcels(waiting, most)
+        try:
+            return list(zip(chosen, self._words(chosen, now), strict=True)), []
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("notifying_failed", channel=channel.name)
+        worded: list[tuple[Parcel, Message]] = []
+        failed: list[Result] = []
+        for one in waiting[:most]:
+            alone = Parcel((one,))
+            try:
+                (message,) = self._words([alone], now)
+                worded.append((alone, message))
+            except Unavailable:
+                raise
+            except Exception as error:
+                why = f"it cannot be put into words: {error!r}"  # Escaped: a database does not take every letter.
+                failed.append(Result(one.id, Fate.FAILED, now, why[:LONGEST_SAID]))
+        return worded, failed
+
+    def _words(self, chosen: Sequence[Parcel], now: datetime) -> list[Message]:
+        with self._readable.queries() as queries:
+            return messages(chosen, queries, self._in_force.current.configuration, self._place, now)
+
+    def _ask(self, channel: Channel, made: Sequence[Message]) -> Sequence[Answer]:
+        """Whatever happens while it is sent is an answer: without one it would be tried for ever."""
+        if not made:
+            return []
+        try:
+            return self._courier.deliver(channel, made)
+        except Exception as error:
+            log.exception("notifying_failed", channel=channel.name)
+            return [Answer(False, f"it could not be sent ({type(error).__name__})", silent=True)]
 
     def _write(self, done: _Done) -> None:
         """What cannot be written now is written later, before anything else is sent."""
@@ -212,10 +253,17 @@ class Notifier:
             if found:
                 self._bus.publish(f"notification.{name}", channel=done.channel, count=len(found), reason=found[0].error)
 
-    def _clear(self, channels: Mapping[str, Channel], now: datetime) -> None:
-        """Of channels that nobody has any more."""
+    def _may_clear(self, loaded: Loaded) -> bool:
+        """A node that stands aside does not know which channels there are."""
+        return self._cleared != loaded.generation and self._in_force.behind is None
+
+    def _clear(self, loaded: Loaded, now: datetime) -> None:
+        """Gives up what waits for channels that nobody has any more, once what is in force is loaded."""
         with self._store.begin() as tx:
-            gone = tx.notifications.abandon(channels, _GONE, now)
+            if tx.generations.hold() > loaded.generation:
+                return
+            gone = tx.notifications.abandon(loaded.configuration.channels, _GONE, now)
+        self._cleared = loaded.generation
         for name in gone:
             self._bus.publish("notification.failed", channel=name, count=1, reason=_GONE)
 

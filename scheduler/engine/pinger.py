@@ -129,24 +129,27 @@ class Pinger:
     # ------------------------------------------------------------ the loop
 
     def rests(self, look: Look) -> bool:
-        """Nothing is to be told, nor to be written down."""
+        """Nothing is to be told, nor to be written down, and no target fails: that may be over any time."""
         if self._in_force.loaded is not self._seen[0]:
             self._asked = True  # Targets may have gone.
             return False
-        return not (look.pings or self._starts or self._unwritten) and self._answers.empty()
+        waits = look.pings or self._starts or self._unwritten or self._targets.failing()
+        return not waits and self._answers.empty()
 
     def tick(self, now: datetime) -> int:
         """Writes down what was answered, sends what is due; how many it began to send. What lies in the outbox is dated
         by the database's clock, not by `now`."""
         self._write_down()
-        if self._in_force.behind is not None:
-            return 0
-        begun = self._begin_starts()
+        aside = self._in_force.behind is not None
+        begun = 0 if aside else self._begin_starts()
         since = self._clock.monotonic() - self._looked_at
         if not self._asked and since < (LOOK if self.jobs else TIDY):
             return begun
         self._asked = False
         self._looked_at = self._clock.monotonic()
+        self._acquit()
+        if aside:
+            return 0
         self._targets.keep(self.jobs | {DAEMON})
         now = self._store.now()
         begun += self._begin_ends(now)
@@ -185,10 +188,17 @@ class Pinger:
         if answer.problem is None:
             self._targets.took(job, now)
             return
-        self._targets.failed(job, answer.problem, now)
+        self._targets.failed(job, answer.problem, now, waits=isinstance(told.what, Ping))
         if isinstance(told.what, _Start) and told.what.tries == 0:
             later = self._clock.monotonic() + FIRST_WAIT.total_seconds()
             self._starts.append(replace(told.what, not_before=later, tries=1))
+
+    def _acquit(self) -> None:
+        """What failed here may have been sent by another node, or given up: then nothing fails any more."""
+        failing = self._targets.failing()
+        if failing:
+            with self._store.read() as tx:
+                self._targets.acquit(failing - tx.outgoing.waiting(failing))
 
     # ------------------------------------------------------------ sending
 
@@ -216,10 +226,13 @@ class Pinger:
             due = [one for one in tx.outgoing.due(self._node(), now, 2 * THREADS) if one.job not in self._busy][:room]
         if not due:
             return 0
+        generation, jobs = self._in_force.current.generation, self.jobs
+        orphaned = [one.seq for one in due if one.job not in jobs]
         with self._store.begin() as tx:
-            orphaned = [one.seq for one in due if one.job not in self.jobs]
+            if orphaned and tx.generations.hold() > generation:
+                orphaned = []  # Their jobs may have got a URL that this node has not loaded yet.
             tx.outgoing.remove(orphaned)
-            mine = [one for one in due if one.job in self.jobs and tx.outgoing.take(one, now + HELD)]
+            mine = [one for one in due if one.job in jobs and tx.outgoing.take(one, now + HELD)]
         for ping in mine:
             self._begin(replace(ping, tries=ping.tries + 1), ping.signal, self._body(ping))
         if orphaned or len(due) == room:

@@ -24,24 +24,45 @@ class Targets:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._standing: dict[str, Standing] = {}
+        self._said: set[str] = set()
+        """Of which the log has that they fail, and not yet that they take pings again."""
 
     def took(self, target: str, now: datetime) -> None:
         """A ping was accepted."""
         with self._lock:
             before = self._standing.get(target, Standing())
             self._standing[target] = Standing(now, before.failures)
-        if before.failing_since is not None:
+            restored = target in self._said
+            self._said.discard(target)
+        if restored:
             log.info("ping_restored", target=target)
 
-    def failed(self, target: str, reason: str, now: datetime, count: int = 1) -> None:
-        """So many pings were not."""
+    def failed(self, target: str, reason: str, now: datetime, *, waits: bool = True) -> None:
+        """A ping was not. Only one that `waits` until it is taken makes the target a failing one: what is not sent
+        again proves nothing a minute later."""
         with self._lock:
             before = self._standing.get(target, Standing())
-            since = before.failing_since or now
-            after = replace(before, failures=before.failures + count, failing_since=since, reason=reason)
+            after = replace(before, failures=before.failures + 1)
+            if waits:
+                after = replace(after, failing_since=before.failing_since or now, reason=reason)
             self._standing[target] = after
-        if before.failing_since is None:
+            news = target not in self._said
+            self._said.add(target)
+        if news:
             log.warning("ping_failed", target=target, reason=reason, what="it is tried again; told once until it works")
+
+    def failing(self) -> frozenset[str]:
+        """The jobs among them that do not take pings."""
+        with self._lock:
+            found = (name for name, one in self._standing.items() if one.failing_since is not None)
+            return frozenset(found) - {DAEMON}
+
+    def acquit(self, targets: frozenset[str]) -> None:
+        """Nothing waits for these any more: another node was heard, or it was given up."""
+        with self._lock:
+            for name in targets & self._standing.keys():
+                self._standing[name] = replace(self._standing[name], failing_since=None, reason="")
+                self._said.discard(name)
 
     def fails(self, target: str) -> bool:
         return self._standing.get(target, Standing()).failing_since is not None
@@ -50,6 +71,7 @@ class Targets:
         """Forgets the others: nobody pings them any more."""
         with self._lock:
             self._standing = {name: one for name, one in self._standing.items() if name in targets}
+            self._said &= targets
 
     def standings(self, targets: frozenset[str]) -> Mapping[str, Standing]:
         """Of each of these, whether it was pinged yet or not."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration, Job
 from scheduler.core.look import Look
-from scheduler.core.model import JobState
+from scheduler.core.model import FailReason, JobState
 from scheduler.core.ports import Store, Transaction
 from scheduler.core.state import Flip, State, Unwatched, Why, forgiven_until, unheard
 from scheduler.engine.flips import Flipped, doubt, publish_flips, store_flips
@@ -78,9 +78,9 @@ class Vigil:
         known = [(jobs[one.name], one) for one in passed if one.name in jobs and one.generation <= loaded.generation]
         if not known:
             return 0
-        deaf = _unheard(known, stretches)
-        heard = [(job, one) for job, one in known if job.name not in deaf]
         with self._store.begin() as tx:
+            deaf = _unheard(tx, known, stretches)
+            heard = [(job, one) for job, one in known if job.name not in deaf]
             doubtful = doubt(
                 tx, deaf, "word of it may have been lost while no daemon listened", loaded.configuration, now
             )
@@ -90,15 +90,28 @@ class Vigil:
         return len(missed.flips)
 
 
-def _unheard(passed: Sequence[tuple[Job, JobState]], stretches: tuple[Unwatched, ...]) -> dict[str, datetime]:
+def _unheard(
+    tx: Transaction, passed: Sequence[tuple[Job, JobState]], stretches: tuple[Unwatched, ...]
+) -> dict[str, datetime]:
     """The external jobs whose success may have been told while nobody listened, and until when that was so."""
     found = {}
     for job, one in passed:
         if job.external and one.deadline_at is not None:
             until = unheard(one.deadline_at, job.watch.grace, stretches)
-            if until is not None:
+            if until is not None and not _heard_since(tx, job, one.deadline_at - job.watch.grace, until):
                 found[job.name] = until
     return found
+
+
+def _heard_since(tx: Transaction, job: Job, instant: datetime, until: datetime) -> bool:
+    """The job's newest run is of that instant, and began after `until`, or told after that how it ended: no success of
+    it was lost before. What was given up told nothing."""
+    run = tx.runs.latest_elsewhere(job.name)
+    if run is None or run.scheduled_for != instant:
+        return False
+    ended = run.status.final and run.reason not in (FailReason.LOST, FailReason.TIMEOUT)
+    at = run.finished_at if ended else run.started_at
+    return at is not None and at >= until
 
 
 def _judge(

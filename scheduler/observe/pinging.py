@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 from datetime import UTC, datetime
 from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
 
-from scheduler.core.ping import TIMEOUT, Answer
+from scheduler.core.masking import SHORTEST, Masks
+from scheduler.core.ping import FAIL, START, TIMEOUT, Answer
 from scheduler.core.retry_after import http_date, wait
 
 _ANSWER = 200
@@ -23,7 +26,8 @@ class Sender:
         self._timeout = timeout
 
     def __call__(self, url: str, body: bytes) -> Answer:
-        """POST; 2xx means that it was taken. Raises nothing, and says the URL nowhere."""
+        """POST; 2xx means that it was taken. Raises nothing, and says the URL nowhere, also where the other side
+        repeats it."""
         headers = {"User-Agent": self._agent, "Content-Type": "text/plain; charset=utf-8"}
         try:
             request = Request(url, data=body, headers=headers, method="POST")  # noqa: S310 -- http or https, checked
@@ -32,7 +36,7 @@ class Sender:
                 return Answer(limit=_limit(response.headers.get("Ping-Body-Limit")))
         except HTTPError as error:
             with error:
-                return _refused(error)
+                return _refused(error, _masks(url))
         except TimeoutError:
             return self._silent()
         except URLError as error:
@@ -48,15 +52,28 @@ class Sender:
         return Answer(f"no answer within {self._timeout:g} s")
 
 
-def _refused(error: HTTPError) -> Answer:
+def _refused(error: HTTPError, masks: Masks) -> Answer:
     try:
-        said = error.read(_ANSWER).decode("utf-8", "replace")
+        said = masks.hide(error.read(_ANSWER))
     except (OSError, http.client.HTTPException):
-        said = ""
-    line = "".join(letter if letter.isprintable() else " " for letter in said).strip()
+        said = b""
+    # It may have been cut in the middle of what is to be hidden.
+    begun = masks.begun(said)
+    text = (said[:-begun] if begun >= SHORTEST else said).decode("utf-8", "replace")
+    line = "".join(letter if letter.isprintable() else " " for letter in text).strip()
     now = http_date(error.headers.get("Date")) or datetime.now(UTC)
     words = f"it answered {error.code}" + (f": {line}" if line and "<" not in line else "")
     return Answer(words, not_sooner=wait(error.headers.get("Retry-After"), now))
+
+
+def _masks(url: str) -> Masks:
+    """Whoever knows the path can silence the alarm, and only the service knows which part of it is the secret. Its host
+    is none, nor is the word that was put behind it."""
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    pieces = [one for one in re.split("[/:@?&=,]", f"{user}/{path}") if one not in (START, FAIL)]
+    return Masks([url, path, parts.path, *pieces, *map(unquote, pieces)])
 
 
 def _words(error: object) -> str:

@@ -50,7 +50,7 @@ def ping_families(standings: Mapping[str, Standing]) -> Iterator[Metric]:
     )
     failing = GaugeMetricFamily(
         "schedctl_external_ping_failing_since_timestamp_seconds",
-        "Unix time since which no ping has been accepted although some were sent; 0 while they are.",
+        "Unix time since which no ping has been accepted although some wait; 0 while they are.",
         labels=["target"],
     )
     for target, one in standings.items():

@@ -52,6 +52,11 @@ class SqlOutgoingPings:
         )
         return [Ping(**row._mapping) for row in self.session.rows(query)]
 
+    def waiting(self, jobs: Collection[str]) -> set[str]:
+        """Those of these jobs that have any waiting, due or not."""
+        query = select(_TABLE.job).distinct().where(self.session.among(_TABLE.job, jobs))
+        return set(self.session.rows(query).scalars())
+
     def take(self, ping: Ping, until: datetime) -> bool:
         """Nobody else sends it before `until`, when it is due again. False: somebody was first."""
         unchanged = (_TABLE.seq == ping.seq, _TABLE.not_before == ping.not_before)

@@ -20,6 +20,7 @@ from scheduler.engine.announce import announce, announced
 from scheduler.engine.notifier import HELD, Notifier
 from scheduler.store.store import SqlStore
 from tests.engine.rig import Rig, failed, jobs
+from tests.engine.test_standing_aside import older
 from tests.until import until
 
 OK, NO, AWAY = Answer(True, "ok"), Answer(False, "no"), Answer(False, "away", silent=True)
@@ -89,13 +90,13 @@ class Desk:
         with self.rig.store.begin() as tx:
             return announce(tx, tidings, self.rig.in_force.current.configuration, now)
 
-    def list(self, channel: str = "") -> list[Sent]:
+    def entries(self, channel: str = "") -> list[Sent]:
         """Oldest first."""
         with self.rig.store.queries() as queries:
             return list(reversed(queries.notifications(NotificationFilter(channel), 10_000)))
 
     def fates(self, channel: str = "") -> list[str]:
-        return [one.fate.value for one in self.list(channel)]
+        return [one.fate.value for one in self.entries(channel)]
 
 
 def desk(store: SqlStore, given: Any = None, **more: Any) -> Desk:
@@ -191,7 +192,7 @@ def test_a_failing_channel_is_tried_again_and_then_given_up_visibly(store: SqlSt
     one.tell(1)
     for _ in range((GIVE_UP + timedelta(hours=2)) // timedelta(seconds=200)):
         one.tick(seconds=200)
-    (sent,) = one.list()
+    (sent,) = one.entries()
     assert (sent.fate, sent.error) == (Fate.FAILED, "no")
     assert sent.attempts == len(one.courier.sent)
     assert 25 <= sent.attempts <= 40
@@ -224,7 +225,7 @@ def test_a_silent_channel_is_not_asked_for_each_that_waits(store: SqlStore) -> N
     one.tell(1, 2, 3)
     one.tick()
     assert len(one.courier.sent) == 1
-    assert [sent.attempts for sent in one.list()] == [1, 0, 0]
+    assert [sent.attempts for sent in one.entries()] == [1, 0, 0]
     one.tell(4)
     assert one.tick(seconds=5) == 0
     one.courier.always.clear()
@@ -301,8 +302,53 @@ def test_what_waits_for_a_channel_that_was_removed_is_given_up(store: SqlStore) 
     one.tick()
     one.rig.reload(jobs({"a": {"schedule": "0 * * * *"}}))
     one.tick(seconds=1)
-    (sent,) = one.list()
+    (sent,) = one.entries()
     assert (sent.fate, sent.error) == (Fate.FAILED, "no channel of this name is configured any more")
+
+
+def rests(one: Desk) -> bool:
+    rig = one.rig
+    return one.notifier.rests(rig.store.look(rig.node, rig.in_force.current.generation))
+
+
+def test_a_node_that_stands_aside_gives_nothing_up(store: SqlStore) -> None:
+    """It has loaded nothing, and there are channels all the same."""
+    one = desk(store)
+    one.courier.always["ops"] = NO
+    one.tell(1)
+    one.tick()
+    aside = Desk(older(store, one.rig, jobs({"b": {}})), one.courier)
+    assert aside.rig.in_force.current.configuration.channels == {}
+    for _ in range(2):
+        aside.tick(seconds=1)
+        assert (aside.fates(), rests(aside)) == (["waiting"], True)
+    one.courier.always.clear()
+    one.tick(minutes=1)
+    assert one.fates() == ["sent"]
+    one.tell(2)
+    one.rig.reload(jobs({"a": {"schedule": "0 * * * *"}}))
+    aside.tick(seconds=1)
+    assert one.fates() == ["sent", "waiting"], "who knows that it is gone says so"
+    one.tick(seconds=1)
+    assert one.fates() == ["sent", "failed"]
+
+
+def test_a_node_that_has_not_loaded_the_newest_file_gives_nothing_up(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"a": {"schedule": "0 * * * *"}}))
+    before = rig.in_force.current
+    rig.reload(jobs({"a": HOURLY}, notify=CHANNELS))
+    newest = rig.in_force.current
+    one = Desk(rig)
+    one.tell(1)
+    rig.in_force.set(before)
+    one.tick()
+    assert (one.fates(), rests(one)) == (["waiting"], True)
+    rig.in_force.set(newest)
+    assert not rests(one)
+    one.tick()
+    assert one.fates() == ["sent"]
+    one.tick()
+    assert rests(one)
 
 
 def test_a_job_that_was_removed_is_still_told_of(store: SqlStore) -> None:
@@ -313,16 +359,68 @@ def test_a_job_that_was_removed_is_still_told_of(store: SqlStore) -> None:
     assert one.courier.titles() == ["✗ b: MISSED"]
 
 
-def test_what_cannot_be_put_into_words_is_not_tried_every_second(sqlite: SqlStore, logs: list[Any]) -> None:
-    one = desk(sqlite)
+def wordless(one: Desk, key: str = "bad") -> None:
+    """Announces something that no text can be made of."""
+    now = one.rig.store.now()
+    bad = Tiding(Kind.RECOVERED, "a", now, key, None, {"was_since": "no instant"})
     with one.rig.store.begin() as tx:
-        now = one.rig.store.now()
-        bad = Tiding(Kind.RECOVERED, "a", now, "k", None, {"was_since": "no instant"})
         announce(tx, [bad], one.rig.in_force.current.configuration, now)
-    assert one.tick() == 1
-    assert one.tick(seconds=5) == 0
-    assert one.tick(seconds=60) == 1
-    assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["notifying_failed"] * 2
+
+
+def test_what_cannot_be_put_into_words_has_failed_and_is_in_nobody_s_way(store: SqlStore, logs: list[Any]) -> None:
+    one = desk(store)
+    one.tell(1)
+    wordless(one)
+    one.tell(2)
+    one.tick()
+    assert one.fates() == ["sent", "failed", "sent"]
+    why = """it cannot be put into words: ValueError("Invalid isoformat string: 'no instant'")"""
+    assert (one.entries()[1].error, one.entries()[1].attempts) == (why, 1)
+    assert [notice.fields["reason"] for notice in one.rig.notices if notice.name == "notification.failed"] == [why]
+    assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["notifying_failed"]
+    one.tell(3)
+    one.tick(seconds=1)
+    assert one.fates()[-1] == "sent"
+
+
+def test_one_of_many_that_cannot_be_put_into_words_does_not_keep_the_others(store: SqlStore) -> None:
+    one = desk(store)
+    one.tell(*range(5))
+    wordless(one)
+    one.tell(*range(10, 40))
+    one.tick()
+    assert one.fates() == ["sent"] * 5 + ["failed"] + ["sent"] * 4 + ["waiting"] * 26
+    for _ in range(4):
+        one.tick(seconds=6)
+    assert one.fates() == ["sent"] * 5 + ["failed"] + ["sent"] * 30
+    assert sum(message.names["count"] for _, message in one.courier.sent) == 35
+
+
+def test_nothing_has_failed_because_the_database_was_away(sqlite: SqlStore) -> None:
+    """When what there is to tell was to be read."""
+    one = desk(sqlite)
+    one.tell(1)
+    words = one.notifier._words
+
+    def away(*_: object, **__: object) -> list[Message]:
+        raise DatabaseAway("database: it went away")
+
+    setattr(one.notifier, "_words", away)  # noqa: B010 -- what it reads
+    one.tick()
+    setattr(one.notifier, "_words", words)  # noqa: B010
+    assert one.fates() == ["waiting"]
+    one.tick(seconds=61)
+    assert one.fates() == ["sent"]
+
+
+def test_a_courier_that_breaks_is_given_up_like_a_channel_that_does_not_answer(sqlite: SqlStore) -> None:
+    one = desk(sqlite)
+    one.tell(1)
+    one.courier.then = lambda: [][0]
+    one.tick()
+    assert [(sent.attempts, sent.error) for sent in one.entries()] == [(1, "it could not be sent (IndexError)")]
+    one.tick(seconds=GIVE_UP.total_seconds())
+    assert one.fates() == ["failed"]
 
 
 def test_a_test_is_sent_at_once_and_a_channel_that_works_again_gets_what_waits(store: SqlStore) -> None:

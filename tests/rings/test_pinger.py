@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from scheduler.config.secrets import read_secret
 from scheduler.core.model import FailReason, Output
 from scheduler.core.outcome import Canceled, Failed, Outcome
+from scheduler.core.ping import Standing
 from scheduler.core.sign import Sign, Word
 from scheduler.engine import pinger as module
 from scheduler.engine.pinger import Pinger
@@ -422,6 +425,84 @@ def test_a_target_that_is_not_reached_is_a_remark_and_says_no_url(store: SqlStor
     standing = pinged.targets.standings(frozenset({"report"}))["report"]
     assert standing.failures >= 2
     assert standing.accepted_at == pinged.rig.store.now()
+
+
+def standing(pinged: Pinged) -> Standing:
+    return pinged.targets.standings(frozenset({"report"}))["report"]
+
+
+def test_a_start_that_is_lost_makes_no_target_a_failing_one(store: SqlStore, service: Healthchecks) -> None:
+    """Nothing is sent until the run ends."""
+    check = service.check()
+    pinged = Pinged(store, {"report": service.ping_url(check)})
+    service.fall("reset")
+    with structlog.testing.capture_logs() as logs:
+        run = pinged.begin()
+        pinged.ping(seconds=6)
+        service.recover()
+        pinged.ping(hours=6)
+        assert (standing(pinged).failures, standing(pinged).failing_since) == (2, None)
+        assert pinged.targets.remarks(pinged.rig.store.now()) == []
+        pinged.end(run)
+    assert kinds(service, check) == ["success"]
+    assert [entry["event"] for entry in logs if entry["event"].startswith("ping")] == ["ping_failed", "ping_restored"]
+
+
+def test_what_another_node_was_heard_with_fails_no_more(postgres_place: Place, service: Healthchecks) -> None:
+    check = service.check()
+    with closing(postgres_place.open()) as store:
+        pinged = Pinged(store, {"report": service.ping_url(check)}, lease=LEASE)
+        other = Pinged(store, {"report": service.ping_url(check)}, clock=pinged.rig.clock, lease=LEASE)
+        run = pinged.begin()
+        service.fall("reset")
+        pinged.end(run)
+        began = standing(pinged).failing_since
+        assert began is not None
+        pinged.ping(minutes=3)
+        assert standing(pinged).failing_since == began, "it waits to be sent again"
+        service.recover()
+        other.ping(minutes=3)
+        assert kinds(service, check) == ["start", "success"]
+        assert not rests(pinged)
+        pinged.rig.in_force.stand_aside("a plug-in is missing", pinged.rig.store.now())
+        pinged.ping(seconds=6)
+        assert standing(pinged).failing_since is None
+        assert rests(pinged)
+
+
+def rests(pinged: Pinged) -> bool:
+    rig = pinged.rig
+    return pinged.pinger.rests(rig.store.look(rig.node, rig.in_force.current.generation))
+
+
+def test_what_was_given_up_fails_no_more(store: SqlStore, service: Healthchecks) -> None:
+    pinged = Pinged(store, {"report": service.ping_url(service.check())})
+    service.fall("reset")
+    pinged.end(pinged.begin())
+    pinged.ping(hours=23)
+    assert standing(pinged).failing_since is not None
+    pinged.ping(hours=2)
+    assert (pinged.left(), standing(pinged).failing_since) == ([], None)
+    assert standing(pinged).failures > 1
+
+
+def test_a_node_that_has_not_loaded_the_newest_file_drops_nothing(store: SqlStore, service: Healthchecks) -> None:
+    """Somebody gave the job its URL just now."""
+    check = service.check()
+    pinged = Pinged(store, {"report": service.ping_url(check)})
+    newest = pinged.rig.in_force.current
+    job = newest.configuration.jobs["report"]
+    unwatched = {"report": replace(job, watch=replace(job.watch, ping_url=None))}
+    before = replace(newest, generation=0, configuration=replace(newest.configuration, jobs=unwatched))
+    service.fall("reset")
+    pinged.end(pinged.begin())
+    service.recover()
+    pinged.rig.in_force.set(before)
+    pinged.pinger.tick(pinged.rig.turn(minutes=1))
+    assert pinged.left() == ["success"]
+    pinged.rig.in_force.set(newest)
+    pinged.ping(minutes=1)
+    assert kinds(service, check) == ["success"]
 
 
 def test_of_two_nodes_one_sends(postgres_place: Place, service: Healthchecks) -> None:

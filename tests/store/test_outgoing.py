@@ -78,6 +78,16 @@ def test_others_wait_for_the_node_whose_run_it_was_while_it_lives(living: SqlSto
     assert runs(due(living)) == ["a1"]
 
 
+def test_of_which_jobs_any_waits(living: SqlStore) -> None:
+    put(living, "a1", "a2")
+    put(living, "b1", job="b", node="other")
+    with living.begin() as tx:
+        tx.outgoing.postpone({due(living)[0].seq: T0 + MINUTE})
+    with living.read() as tx:
+        assert tx.outgoing.waiting({"a", "b", "c"}) == {"a", "b"}
+        assert tx.outgoing.waiting({"c"}) == set()
+
+
 def test_what_is_old_or_lies_behind_many_is_forgotten(living: SqlStore) -> None:
     put(living, "a1", "a2", "a3")
     put(living, "b1", job="b")

@@ -19,6 +19,10 @@ class OutgoingPings(Protocol):
         those of others when they have had a minute for it."""
         ...
 
+    def waiting(self, jobs: Collection[str]) -> set[str]:
+        """Those of these jobs that have any waiting, due or not."""
+        ...
+
     def take(self, ping: Ping, until: datetime) -> bool:
         """Nobody else sends it before `until`, when it is due again. False: somebody was first."""
         ...
