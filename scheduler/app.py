@@ -132,6 +132,7 @@ class App:
             settings.slots,
             None if settings.queues is None else (*settings.queues, CANARY),
             wake,
+            lambda delay: self.daemon.poke_later("worker", delay),
             self.reloader.follow,
             self.starting.submit,
             lambda: self._beats.trusted,

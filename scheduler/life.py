@@ -93,11 +93,15 @@ class Life:
         )
         now = until_done(app.store.now)
         boottime = app.clock.boottime()
-        until_done(
-            lambda: recover(
+
+        def recovered() -> int:
+            # Another node may have put a newer file in force since.
+            app.reloader.follow(app.store.now())
+            return recover(
                 app.store, app.in_force, app.bus, app.records, inherited.nodes, inherited.known, now, boottime
             )
-        )
+
+        until_done(recovered)
         forget_exits(self._settings.state_dir)
 
     def _start(self, app: App) -> None:

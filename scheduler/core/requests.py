@@ -15,7 +15,7 @@ class Claim:
     """What a node asks for: at most `limit` runs out of `queues` (None: all). `generation` is the newest one it has
     loaded: runs of jobs changed later are left. `skip_busy_queues`: a queue whose row somebody holds is passed over
     (the planner), else waited for (the worker). `held`: this transaction holds the node's row already, and it is
-    live."""
+    live. `served`: queues out of which this node took before, the last one last; the others have their turn first."""
 
     node: str
     generation: int
@@ -23,6 +23,7 @@ class Claim:
     queues: tuple[str, ...] | None = None
     skip_busy_queues: bool = False
     held: bool = False
+    served: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,15 @@ def accept(
     requests: Sequence[RunRequest],
     now: datetime,
     no_job: Callable[[str], NotFound],
-    typical: Callable[[str], float | None] = lambda job: None,
+    check: Callable[[], None],
+    typical: Callable[[str], float | None],
 ) -> list[Answer]:
     """One answer per request, in their order; an error concerns that request alone. `no_job` is the error for a name
-    that no job has; `typical` tells how many seconds runs of a job usually take (None: nobody knows)."""
+    that no job has; `check` raises if `configuration` is in force no longer; `typical` tells how many seconds runs of a
+    job usually take (None: nobody knows)."""
     group = _Group(tx, configuration, now, typical)
+    group.hold(requests)
+    check()  # Not earlier: whoever replaces it may change these jobs until they are held.
     group.look_up(requests)
     for number, request in enumerate(requests):
         job = configuration.jobs.get(request.job)
@@ -62,13 +66,14 @@ def key_of(request: RunRequest) -> str | None:
 
 @dataclass(slots=True)
 class _Group:
-    """`made` are the new runs by the number of their request, `unwritten` those of them that are not inserted yet;
-    `replaced` the runs that were asked to end for them."""
+    """`alone`: jobs of which a request asks what else there is. `made` are the new runs by the number of their request,
+    `unwritten` those of them that are not inserted yet; `replaced` the runs that were asked to end for them."""
 
     tx: Transaction
     configuration: Configuration
     now: datetime
     typical: Callable[[str], float | None]
+    alone: set[str] = field(default_factory=set)
     answers: dict[int, Answer] = field(default_factory=dict)
     known: dict[tuple[str, str], Run] = field(default_factory=dict)
     busy: dict[str, tuple[str, Status]] = field(default_factory=dict)
@@ -77,16 +82,22 @@ class _Group:
     keys: set[tuple[str, str]] = field(default_factory=set)
     replaced: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def look_up(self, requests: Sequence[RunRequest]) -> None:
-        """What the ledger has of these jobs and keys. The jobs' rows are held: nobody removes or changes them now, and
-        nobody else makes a run of those that must have none."""
+    def hold(self, requests: Sequence[RunRequest]) -> None:
+        """The jobs' rows: nobody removes or changes them now, and nobody else makes a run of those that must have
+        none."""
         jobs = self.configuration.jobs
         names = {request.job for request in requests if request.job in jobs}
-        alone = {one.job for one in requests if one.job in names and _wants_to_be_alone(one, jobs[one.job])}
-        self.tx.jobs.hold(names - alone)
-        if alone:
-            self.tx.jobs.states(alone, lock=True)
-            for one in self.tx.runs.unfinished(alone):
+        self.alone = {one.job for one in requests if one.job in names and _wants_to_be_alone(one, jobs[one.job])}
+        if self.alone:
+            # All of them at once, in their order: else two groups could wait for each other, or one and a reload.
+            self.tx.jobs.states(names, lock=True)
+        else:
+            self.tx.jobs.hold(names)
+
+    def look_up(self, requests: Sequence[RunRequest]) -> None:
+        """What the ledger has of these jobs and keys."""
+        if self.alone:
+            for one in self.tx.runs.unfinished(self.alone):
                 self.busy.setdefault(one.job, (one.run, one.status))
         self.known = self.tx.runs.by_keys(
             {(request.job, key) for request in requests if (key := key_of(request)) is not None}

@@ -36,11 +36,13 @@ def settle_all(
 ) -> Aftermath:
     """Settles, gives every `after` subscriber its run, refreshes the deadlines, stores what that makes of the jobs.
 
-    Raises LoadFirst, and then nothing was written, when the newest generation has to be loaded to know who follows."""
-    loaded = check_loaded(tx, in_force) if any(one.status.final for one in settlements) else True
+    Raises LoadFirst, and then the transaction must be given up, when the newest generation has to be loaded to know who
+    follows, or somebody is about to replace it."""
+    current = in_force.current
+    configuration = current.configuration
+    loaded = check_loaded(tx, in_force, current) if any(one.status.final for one in settlements) else True
     settled = tx.runs.settle(settlements, now, orphans=orphans)
-    configuration = in_force.current.configuration
-    new = follow_ups(tx, in_force, settled.runs, now, loaded=loaded)
+    new = follow_ups(tx, current, settled.runs, now, loaded=loaded)
     if new:
         tx.runs.insert(new)
     completed = {run.job for run in settled.runs if run.status is Status.COMPLETED}

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from scheduler.core.commands import Acked, AuditReport, Backfilled, Deliver, Reloaded, RunRequest
-from scheduler.core.errors import InvalidInput, Refused, SchedulerError, Unavailable
+from scheduler.core.errors import InvalidInput, Refused, SchedulerError
 from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
@@ -19,11 +19,12 @@ from scheduler.core.ports import Store, Transaction
 from scheduler.core.queries import Readable
 from scheduler.core.state import Why
 from scheduler.engine.acknowledge import acknowledge
+from scheduler.engine.arrivals import hold_newest
 from scheduler.engine.audit import OVERDUE, audit
 from scheduler.engine.backfill import choose, make
-from scheduler.engine.fan_out import LoadFirst, check_loaded
+from scheduler.engine.fan_out import LoadFirst
 from scheduler.engine.find import find_run, no_job, stored_run
-from scheduler.engine.flips import amend_deadlines, publish_flips
+from scheduler.engine.flips import Flipped, amend_deadlines, publish_flips
 from scheduler.engine.in_force import InForce
 from scheduler.engine.intake import Intake
 from scheduler.engine.reload import Reloader
@@ -102,28 +103,29 @@ class Desk:
             self._bus.publish("run.planned", run=run.id, job=run.job, cause=str(run.cause), author=author)
 
     def pause(self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str) -> list[Pause]:
-        definitions = [self._job(name) for name in jobs]
-        now = self._store.now()
-        if until is not None and until <= now:
-            raise Refused("the pause would end before it begins", hint="give a time to come")
-        pauses = [Pause(job.name, now, until, reason, author) for job in definitions]
-        with self._store.begin() as tx:
+        def keep(tx: Transaction, now: datetime) -> tuple[list[Pause], Flipped]:
+            definitions = [self._job(name) for name in jobs]
+            if until is not None and until <= now:
+                raise Refused("the pause would end before it begins", hint="give a time to come")
+            pauses = [Pause(job.name, now, until, reason, author) for job in definitions]
             tx.jobs.states(jobs, lock=True)
             tx.jobs.resume(jobs, now)
             tx.jobs.pause(pauses)
-            flipped = amend_deadlines(tx, definitions, now, Why.CHANGE, self._in_force.current.configuration)
+            return pauses, self._amended(tx, definitions, now)
+
+        pauses, flipped = self._write(keep)
         publish_flips(self._bus, flipped)
         for pause in pauses:
             self._bus.publish("job.paused", job=pause.job, until=until, reason=reason, author=author)
         return pauses
 
     def resume(self, jobs: Collection[str], *, author: str) -> list[str]:
-        definitions = [self._job(name) for name in jobs]
-        now = self._store.now()
-        with self._store.begin() as tx:
+        def lift(tx: Transaction, now: datetime) -> tuple[list[str], Flipped]:
+            definitions = [self._job(name) for name in jobs]
             tx.jobs.states(jobs, lock=True)
-            resumed = sorted(tx.jobs.resume(jobs, now))
-            flipped = amend_deadlines(tx, definitions, now, Why.CHANGE, self._in_force.current.configuration)
+            return sorted(tx.jobs.resume(jobs, now)), self._amended(tx, definitions, now)
+
+        resumed, flipped = self._write(lift)
         publish_flips(self._bus, flipped)
         self._wake()
         for name in resumed:
@@ -131,15 +133,20 @@ class Desk:
         return resumed
 
     def ack(self, job: str, *, reason: str, author: str) -> Acked:
-        definition, now = self._job(job), self._store.now()
-        with self._store.begin() as tx:
+        def keep(tx: Transaction, now: datetime) -> tuple[Acked, Flipped]:
+            definition = self._job(job)
             state = tx.jobs.states([job], lock=True)[job]
             configuration = self._in_force.current.configuration
             ack, flipped = acknowledge(tx, definition, state, reason, author, configuration, now)
-            after = tx.jobs.states([job])[job]
+            return Acked(ack, tx.jobs.states([job])[job].deadline_at), flipped
+
+        acked, flipped = self._write(keep)
         publish_flips(self._bus, flipped)
-        self._bus.publish("job.acknowledged", job=job, first=ack.first, reason=reason, author=author)
-        return Acked(ack, after.deadline_at)
+        self._bus.publish("job.acknowledged", job=job, first=acked.ack.first, reason=reason, author=author)
+        return acked
+
+    def _amended(self, tx: Transaction, definitions: list[Job], now: datetime) -> Flipped:
+        return amend_deadlines(tx, definitions, now, Why.CHANGE, self._in_force.current.configuration)
 
     def backfill(
         self, job: str, first: datetime | None, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
@@ -202,8 +209,8 @@ class Desk:
             return find_run(queries, text, self._in_force.current.configuration.jobs)
 
     def _write(self, work: Callable[[Transaction, datetime], T]) -> T:
-        """`work` in a transaction in which the newest configuration is the one that this node works with: a run gets
-        its queue and its lock from that. Unavailable if this node cannot load it."""
+        """`work` in a transaction in which the newest configuration is, and stays, the one that this node works with: a
+        run gets its queue and its lock from that. Unavailable if this node cannot load it."""
         now = self._store.now()
         try:
             return self._write_as_loaded(work, now)
@@ -213,11 +220,7 @@ class Desk:
 
     def _write_as_loaded(self, work: Callable[[Transaction, datetime], T], now: datetime) -> T:
         with self._store.begin() as tx:
-            if not check_loaded(tx, self._in_force):
-                raise Unavailable(
-                    f"this node stands aside: {self._in_force.behind}",
-                    hint="ask another node; `schedctl nodes` shows them",
-                )
+            hold_newest(tx, self._in_force)
             return work(tx, now)
 
     def _job(self, name: str) -> Job:

@@ -10,13 +10,13 @@ from scheduler.core.errors import Unavailable
 from scheduler.core.job import Action, After, Job, Overlap, lock_key
 from scheduler.core.model import Cause, Json, NewRun, Run, Status
 from scheduler.core.ports import Transaction
-from scheduler.engine.in_force import InForce, by_followed
+from scheduler.engine.in_force import InForce, Loaded, by_followed
 from scheduler.engine.new_run import new_run
 
 
 class LoadFirst(Unavailable):
-    """What is in force is newer than what this node works with: what follows a run must not be read from the old one.
-    Nothing was written; after loading it can be tried again."""
+    """What is in force is newer than what this node works with, or is about to be: what follows a run must not be read
+    from the old one. Nothing was written; after loading it can be tried again."""
 
     about = "configuration"
 
@@ -24,24 +24,31 @@ class LoadFirst(Unavailable):
         super().__init__("a newer configuration is in force, and this node has not loaded it yet")
 
 
-def check_loaded(tx: Transaction, in_force: InForce) -> bool:
-    """Whether the newest generation is loaded. Raises LoadFirst if it only has to be; False: this node cannot."""
-    if tx.generations.newest_id() <= in_force.current.generation:
+def check_loaded(tx: Transaction, in_force: InForce, loaded: Loaded) -> bool:
+    """Whether `loaded`, which was taken from `in_force` before, is the newest generation. Raises LoadFirst if that only
+    has to be loaded; False: this node cannot.
+
+    What it says of a job holds for the rest of the transaction if the job's row was held (Jobs.hold) before this was
+    asked: who replaces a generation changes the rows of the jobs that differ."""
+    if tx.generations.newest_id() <= loaded.generation:
         return True
-    if in_force.behind is None:
+    if in_force.behind is None or in_force.current is not loaded:
         raise LoadFirst
     return False
 
 
-def follow_ups(
-    tx: Transaction, in_force: InForce, runs: Collection[Run], now: datetime, *, loaded: bool
-) -> list[NewRun]:
-    """A run for every enabled job that follows one of these runs, by the newest generation. A node that cannot load
-    that (`loaded` False) reads what it needs of it from the rows of the jobs."""
+def follow_ups(tx: Transaction, current: Loaded, runs: Collection[Run], now: datetime, *, loaded: bool) -> list[NewRun]:
+    """A run for every enabled job that follows one of these runs, by the newest generation, which stays it until the
+    transaction ends: LoadFirst if that is not `current`. A node that cannot load it (`loaded` False) reads what it
+    needs of it from the rows of the jobs."""
     ended = [run for run in runs if run.status.final]
-    if not ended:
+    if not ended or (loaded and not any(run.job in current.followers for run in ended)):
         return []
-    followers = in_force.current.followers if loaded else _as_written(tx, {run.job for run in ended})
+    # Their own jobs' rows are held by now: to wait for whoever replaces the generation, and waits for those, is no use.
+    newest = tx.generations.hold_at_once()
+    if newest is None or (loaded and newest > current.generation):
+        raise LoadFirst
+    followers = current.followers if loaded else _as_written(tx, {run.job for run in ended})
     return [
         _follow_up(job, run, now)
         for run in ended

@@ -12,12 +12,12 @@ from scheduler.core.commands import Accepted, Deliver, RunRequest
 from scheduler.core.errors import NotFound, Unavailable
 from scheduler.core.execution import Bus, Clock
 from scheduler.core.model import Run
-from scheduler.core.ports import Store
+from scheduler.core.ports import Store, Transaction
 from scheduler.core.requests import Claim
 from scheduler.engine.accept import Answer, accept
 from scheduler.engine.crowd import Crowd
 from scheduler.engine.fan_out import LoadFirst, check_loaded
-from scheduler.engine.in_force import InForce
+from scheduler.engine.in_force import InForce, Loaded
 
 REMEMBER = 10.0
 """Seconds for which it is remembered how long runs of a job usually are."""
@@ -91,14 +91,10 @@ class Intake:
         try:
             with self._store.begin() as tx:
                 live = tx.nodes.hold(self._node())
-                if not check_loaded(tx, self._in_force):
-                    raise Unavailable(
-                        f"this node stands aside: {self._in_force.behind}",
-                        hint="ask another node; `schedctl nodes` shows them",
-                    )
-                configuration = self._in_force.current.configuration
+                loaded = self._in_force.current
+                check = partial(self._check, tx, loaded)
                 usual = partial(self._usual, tx.runs.typical)
-                answers = accept(tx, configuration, requests, now, self._no_job, usual)
+                answers = accept(tx, loaded.configuration, requests, now, self._no_job, check, usual)
                 # A claim that finds no room would cost as much as all the rest.
                 room = any(isinstance(one, Accepted) and one.new and one.wait == 0 for one in answers)
                 claim = self._claim() if room and live else None
@@ -118,6 +114,13 @@ class Intake:
             self._announce(pair for pair in zip(requests, answers, strict=True) if _begun(pair[1]))
             self._hand_over(claim, claimed)
         return answers
+
+    def _check(self, tx: Transaction, loaded: Loaded) -> None:
+        if not check_loaded(tx, self._in_force, loaded):
+            raise Unavailable(
+                f"this node stands aside: {self._in_force.behind}",
+                hint="ask another node; `schedctl nodes` shows them",
+            )
 
     def _usual(self, look: Callable[[str], float | None], job: str) -> float | None:
         now = self._clock.monotonic()

@@ -12,7 +12,7 @@ from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome
 from scheduler.core.ports import Store
 from scheduler.engine.in_force import InForce
-from scheduler.engine.orphans import close_orphans
+from scheduler.engine.orphans import close_known, close_orphans
 
 log = structlog.get_logger("engine")
 
@@ -36,19 +36,17 @@ def recover(
     now: datetime,
     boottime: float,
 ) -> int:
-    """Declares `nodes` dead, settles their runs (with what is `known` of them, else as lost), ships what they had
-    written; the number of runs. `boottime` is `now` by CLOCK_BOOTTIME."""
-    with store.begin() as tx:
-        for node in tx.nodes.all():
-            if node.id in nodes:
-                tx.nodes.declare_dead(node.id, node.beat, now)
+    """Ships what the runs of `nodes` had written, declares these nodes dead, settles their runs (with what is `known`
+    of them, else as lost); the number of runs. `boottime` is `now` by CLOCK_BOOTTIME. After one that failed midway it
+    can be done again: nodes of which runs are `known` are not dead before those are settled."""
     left = attempts.left_behind()
     if left:
         outputs, words = attempts.outputs(left), attempts.last_words(left)
         with store.begin() as tx:
             tx.runs.put_output(outputs)
             tx.runs.report(words)
-    closed = close_orphans(store, in_force, bus, now, known, of_node=lambda node: node in nodes, boottime=boottime)
+    closed = close_known(store, in_force, bus, now, nodes, known, boottime)
+    closed += close_orphans(store, in_force, bus, now, of_node=lambda node: node in nodes)
     attempts.forget(left)
     if closed:
         log.info("recovered", runs=closed, known=len(known), nodes=len(nodes))

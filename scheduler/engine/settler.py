@@ -148,6 +148,9 @@ class Settler:
         with self._store.begin() as tx:
             requests = tx.runs.cancel_requests(self._node())
             decided = [self._decide(one, requests.get(one.run.id), now, boottime, bare=bare) for one in ended]
+            if words:
+                # A planner that holds the job may ask for the end of the run, and must not wait for us meanwhile.
+                tx.runs.hold_for(decided)
             tx.runs.put_output(outputs, [one.run for one in ended])
             tx.runs.report(words)  # While they are RUNNING: the next attempt gets the last checkpoint.
             after = settle_all(tx, self._in_force, decided, now)

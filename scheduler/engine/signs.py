@@ -100,13 +100,14 @@ class SignDesk(Signs):
 
     def _take(self, sign: Sign, now: datetime) -> _Done:
         with self._store.begin() as tx:
-            if not check_loaded(tx, self._in_force):
+            loaded = self._in_force.current
+            tx.jobs.states([sign.job], lock=True)  # The signs of one job come one after the other.
+            if not check_loaded(tx, self._in_force, loaded):
                 raise Unavailable(
                     f"this node stands aside: {self._in_force.behind}",
                     hint="tell another node; `schedctl nodes` shows them",
                 )
-            job = self._job(sign.job)
-            tx.jobs.states([job.name], lock=True)  # The signs of one job come one after the other.
+            job = _external(loaded.configuration.jobs.get(sign.job), sign.job)
             match sign.word:
                 case Word.START:
                     return self._start(tx, job, sign, now)
@@ -114,17 +115,6 @@ class SignDesk(Signs):
                     return self._add(tx, job, sign)
                 case Word.SUCCESS | Word.FAIL:
                     return self._end(tx, job, sign, now)
-
-    def _job(self, name: str) -> Job:
-        job = self._in_force.job(name)
-        if job is None:
-            raise NotFound("there is no such job", hint="its name is the one in jobs.yaml")
-        if not job.external:
-            raise Refused(
-                f"{name} runs here: how it went is known from its own runs",
-                hint="write external: true in the place of its action, if it runs somewhere else",
-            )
-        return job
 
     def _start(self, tx: Transaction, job: Job, sign: Sign, now: datetime) -> _Done:
         settled: list[Aftermath] = []
@@ -184,6 +174,17 @@ class SignDesk(Signs):
         publish_flips(self._bus, after.flipped)
         for run in after.runs:
             announce_settled(self._bus, run, now)
+
+
+def _external(job: Job | None, name: str) -> Job:
+    if job is None:
+        raise NotFound("there is no such job", hint="its name is the one in jobs.yaml")
+    if not job.external:
+        raise Refused(
+            f"{name} runs here: how it went is known from its own runs",
+            hint="write external: true in the place of its action, if it runs somewhere else",
+        )
+    return job
 
 
 def _find(tx: Transaction, job: Job, sign: Sign) -> Run | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from math import ceil
 
 import structlog
 
@@ -32,9 +33,10 @@ LONGEST_ROUND = 0.2
 
 class Worker:
     """`prepare` builds what an executor gets (raising nothing: what cannot be prepared comes back as an outcome);
-    `wake` asks for a tick soon; `follow` loads the newest generation if it can; `aside` does work elsewhere, in the
-    order in which it is given: starting hundreds of attempts must not make the planner late. While nobody `vouches` for
-    what would be started here, nothing is claimed: it would only come back."""
+    `wake` asks for a tick soon, `later` for one after so long (of several requests the last counts); `follow` loads the
+    newest generation if it can; `aside` does work elsewhere, in the order in which it is given: starting hundreds of
+    attempts must not make the planner late. While nobody `vouches` for what would be started here, nothing is claimed:
+    it would only come back."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Worker:
         slots: int,
         queues: tuple[str, ...] | None,
         wake: Callable[[], None],
+        later: Callable[[timedelta], None],
         follow: Callable[[datetime], None],
         aside: Callable[[Callable[[], None]], object] = lambda work: work(),
         vouches: Callable[[], bool] = lambda: True,
@@ -60,6 +63,7 @@ class Worker:
         self._node = node
         self._queues = queues
         self._wake = wake
+        self._later = later
         self._aside = aside
         self._vouches = vouches
         self._held = Held(slots)
@@ -69,6 +73,8 @@ class Worker:
         self._starter = Starter(store, in_force, self._held, prepare, bus, clock, self._done, self._may_start)
         self._sweep = Sweep(clock.monotonic)
         self._doubt = False
+        self._served: tuple[str, ...] = ()
+        """Queues in the order in which runs were last taken out of them."""
 
     # ------------------------------------------------------------ what others ask
 
@@ -78,13 +84,17 @@ class Worker:
         if not self._may_start() or self._in_force.behind:
             return None
         free = self._held.reserve(freed)
-        return Claim(self._node(), self._in_force.current.generation, free, self._queues) if free else None
+        if not free:
+            return None
+        return Claim(self._node(), self._in_force.current.generation, free, self._queues, served=self._served)
 
     def take(self, claim: Claim, runs: list[Run] | None) -> None:
         """Holds and starts what was claimed. None: the transaction failed, and whether it took place is not known."""
         if runs is None:
             self._doubt = True
         lives = [self._hold(run) for run in runs or ()]
+        served = (*self._served, *(live.run.queue for live in lives))
+        self._served = tuple(dict.fromkeys(reversed(served)))[::-1]
         if self._held.release(claim.limit):
             self._wake()
         if lives:
@@ -139,15 +149,18 @@ class Worker:
     def tick(self, now: datetime) -> int:
         """Ends what is late, settles what is over, ends what was cancelled, takes what is ready; the number of runs
         settled and taken."""
+        read = self._clock.monotonic()
         self.end_late()
         settled = self._turn_over(now)
+        pending = self._end_cancelled()
         if self._doubt:
             self._return_strays(now)
-        pending = self._end_cancelled()
         if not pending:
             return settled  # So an idle daemon need not write once a second.
-        # What is taken begins after what was settled has ended, and that may have been waited for.
-        return settled + self._take_ready(self._store.now() if settled else now)
+        if settled:
+            # What is taken begins after what was settled has ended, and that may have been waited for.
+            now, read = self._store.now(), self._clock.monotonic()
+        return settled + self._take_ready(now, read)
 
     def _turn_over(self, now: datetime) -> int:
         """Writes down what has ended, and takes in the same transaction what is ready for its place."""
@@ -181,24 +194,39 @@ class Worker:
         finally:
             self.take(claim, runs)
 
-    def _take_ready(self, now: datetime) -> int:
-        taken = 0
+    def _take_ready(self, now: datetime, read: float) -> int:
+        """`read`: when the clock of planning showed `now`, in monotonic seconds."""
+        taken, first = 0, True
         while (claim := self.claim()) is not None:
             runs: list[Run] | None = None
+            token: float | None = None
             part = self._sweep.begin()
             try:
                 with self._store.begin() as tx:
-                    promoted = None if taken else tx.runs.promote(now, part)
-                    claimed = tx.runs.claim(claim, now)
+                    promoted = tx.runs.promote(now, part) if first else None
+                    # The rows of what was promoted are held: whoever holds a queue may wait for them.
+                    moved = promoted is not None and promoted.runs > 0
+                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=moved), now)
+                    if not claimed and self._rated:
+                        token = tx.queues.next_token(self._queues, now)
                 runs = claimed
                 if promoted is not None and part is not None:
                     self._sweep.looked(promoted.after)
             finally:
                 self.take(claim, runs)
-            if not runs:
+            if token is not None:
+                # A bucket of one holds no second token: what comes while nobody looks is lost.
+                left = max(0.0, token - (self._clock.monotonic() - read))
+                self._later(timedelta(microseconds=ceil(left * 1e6)))
+            if not (runs or moved):
                 break
-            taken += len(runs)
+            taken, first = taken + len(runs or ()), False
         return taken
+
+    @property
+    def _rated(self) -> bool:
+        """Some queue has a rate."""
+        return any(queue.rate is not None for queue in self._in_force.current.configuration.queues.values())
 
     def _return_strays(self, now: datetime) -> None:
         """Runs that the database says are held here, but of which nobody heard because the connection broke while they
@@ -208,6 +236,8 @@ class Worker:
         try:
             here = {(one.run.id, one.run.fence) for one in self._held.lives()}
             with self._store.begin() as tx:
+                # A claim's commit may still be under way on the server: what it claimed is not seen before it ends.
+                tx.nodes.hold_alone(self._node())
                 strays = [run for run in tx.runs.running(self._node()) if (run.id, run.fence) not in here]
                 back = GivenBack(started=False)
                 tx.runs.settle([settle(run, back, self._in_force.job(run.job), now, 0.0) for run in strays], now)

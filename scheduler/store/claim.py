@@ -23,8 +23,15 @@ from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import closed_jobs, paused_jobs
-from scheduler.store.places import Place, lock_queues, pay
-from scheduler.store.promote import FIRST_ORDERED, OLDEST_READY, OLDEST_WAITER, distinct, next_in_line
+from scheduler.store.places import Place, in_turn, lock_queues, pay
+from scheduler.store.promote import (
+    FIRST_ORDERED,
+    IS_RUNNING_BESIDE,
+    OLDEST_READY,
+    OLDEST_WAITER,
+    distinct,
+    next_in_line,
+)
 from scheduler.store.rows import RUN, whole_runs
 from scheduler.store.session import Session, listed
 
@@ -35,7 +42,14 @@ _EXTRA = 100
 
 _READY_QUEUES = distinct(t.runs.c.queue, t.READY)
 
-_CANDIDATE = (t.runs.c.seq, t.runs.c.job, t.runs.c.cause, t.runs.c.queue, t.runs.c.lock)
+_CANDIDATE = (
+    t.runs.c.seq,
+    t.runs.c.job,
+    t.runs.c.cause,
+    t.runs.c.queue,
+    t.runs.c.lock,
+    IS_RUNNING_BESIDE.label("beside"),
+)
 
 
 @dataclass(slots=True)
@@ -51,19 +65,19 @@ class _Choice:
 
 
 def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
-    """The runs that `asked.node` holds from now on, with their payloads: the queues take turns, within a queue by
-    priority, then age."""
+    """The runs that `asked.node` holds from now on, with their payloads: the queues take turns, from claim to claim
+    (`asked.served`), within a queue by priority, then age."""
     if asked.limit <= 0 or not (asked.held or SqlNodes(session).hold(asked.node)):
         return []
     names = [name for name in session.rows(_READY_QUEUES).scalars() if asked.queues is None or name in asked.queues]
     places = lock_queues(session, names, asked.skip_busy_queues, now) if names else {}
-    before = {name: place.tokens for name, place in places.items()}
+    turns = in_turn(places.values(), asked.served)
     newer = changed_after(session, asked.generation) if places else []
     claimed: list[Run] = []
     fingerprints: dict[str, str] = {}
     for _ in range(_ROUNDS):
         wanted = asked.limit - len(claimed)
-        candidates = _candidates(session, places.values(), wanted, newer)
+        candidates = _candidates(session, turns, wanted, newer)
         if not candidates:
             break
         choice = _choose(session, candidates, places, wanted, asked.generation, now)
@@ -72,7 +86,7 @@ def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
         claimed += _take(session, asked.node, choice, now)
         if len(claimed) >= asked.limit or not (choice.behind_lock or choice.behind_pause):
             break
-    pay(session, places, before, now)
+    pay(session, turns)
     _open_attempts(session, claimed, fingerprints, now)
     return claimed
 
@@ -86,7 +100,7 @@ _READY_IN = (
 
 
 def _candidates(session: Session, places: Iterable[Place], wanted: int, newer: Collection[str]) -> list[Row[Any]]:
-    """Ready runs of queues that can take one, the queues in turns."""
+    """Ready runs of queues that can take one: one of each, in the order given, then the next of each."""
     found = []
     for place in places:
         if place.full:
@@ -116,7 +130,7 @@ def _choose(
             choice.behind_pause.append(row.seq)
             if row.lock is not None:
                 choice.left_locks.add(row.lock)
-        elif row.lock in held:
+        elif row.lock in held or row.beside:
             choice.behind_lock.append(row.seq)
         elif row.lock is not None and row.lock not in oldest:
             continue

@@ -46,6 +46,14 @@ class SqlGenerations:
             self.session.connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _ADVISORY})
         return self.newest_id()
 
+    def hold_at_once(self) -> int | None:
+        """The same without waiting; None: somebody is about to add one."""
+        if self.session.kind == "postgresql":
+            taken = text("SELECT pg_try_advisory_xact_lock_shared(:key)")
+            if not self.session.connection.execute(taken, {"key": _ADVISORY}).scalar():
+                return None
+        return self.newest_id()
+
     def get(self, number: int) -> Generation | None:
         row = self.session.rows(select(t.generations).where(t.generations.c.id == number)).first()
         return None if row is None else generation_of(row)

@@ -19,7 +19,8 @@ from scheduler.store.types import UtcInstant
 _HOLDING = ("live", "stopping")
 _STATE = select(t.nodes.c.state).where(t.nodes.c.id == bindparam("node"))
 # A beat passes those that hold the row, and they it: a node that always has a transaction open, or whose connection
-# broke in the midst of one, must not lose its lease by that. Whoever takes its right away waits for them.
+# broke in the midst of one, must not lose its lease by that. Whoever takes its right away waits for them, and so does
+# whoever must see all that they did.
 _HELD = _STATE.with_for_update(read=True, key_share=True)
 _ALONE = _STATE.with_for_update()
 _BEFORE = {"live": ("live",), "stopping": _HOLDING, "stopped": (*_HOLDING, "stopped")}
@@ -32,6 +33,11 @@ class SqlNodes:
     def hold(self, node: str) -> bool:
         """Until the transaction ends nobody takes its right away. False: it is not live, and must not plan or claim."""
         return bool(self.session.rows(_HELD, node=node).scalar() == "live")
+
+    def hold_alone(self, node: str) -> None:
+        """Waits for all that hold it, those included of whose end nobody heard: what is read after this shows what they
+        did. Until the transaction ends nobody else holds it, and it does not beat."""
+        self.session.rows(_ALONE, node=node)
 
     def register(self, node: Node, now: datetime) -> None:
         """StartError if the ledger was moved elsewhere meanwhile."""
@@ -68,7 +74,7 @@ class SqlNodes:
     def mark(self, node: str, state: str, now: datetime) -> bool:
         """live → stopping → stopped, never back. False if the node is dead, gone or further already. Waits for those
         that hold the node."""
-        self.session.rows(_ALONE, node=node)
+        self.hold_alone(node)
         where = (t.nodes.c.id == node, t.nodes.c.state.in_(_BEFORE[state]))
         values: dict[str, Any] = {"state": state, "beat_at": now}
         if state == "stopping":
@@ -78,7 +84,7 @@ class SqlNodes:
     def declare_dead(self, node: str, beat: int, now: datetime) -> bool:
         """True if its beat is still `beat` and it was not stopped: from now on it holds nothing. Waits for those that
         hold the node."""
-        self.session.rows(_ALONE, node=node)
+        self.hold_alone(node)
         where = (t.nodes.c.id == node, t.nodes.c.beat == beat, t.nodes.c.state.in_(_HOLDING))
         return self.session.write(update(t.nodes).where(*where).values(state="dead")) == 1
 

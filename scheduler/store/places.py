@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select, update
+from sqlalchemy import Row, Select, bindparam, func, select, update
 
 from scheduler.store import tables as t
 from scheduler.store.session import Session, listed
 
+SET_BACK = timedelta(minutes=1)
+"""A bucket that was refilled so much later than now was refilled before the clock was set back. Less only means that
+others read the clock later and were here first: a tick works with one instant, however long it takes."""
+
 
 @dataclass(slots=True)
 class Place:
-    """What a queue whose row is held can still take. None: no limit."""
+    """What a queue whose row is held can still take. None: no limit. `counted_to` is the instant up to which its tokens
+    are refilled, `changed` says that its row must be written."""
 
     name: str
     tokens: float
+    counted_to: datetime
     rate: float | None
     room: int | None
+    changed: bool
 
     @property
     def full(self) -> bool:
@@ -34,7 +41,25 @@ class Place:
             self.room -= 1
         if self.rate is not None:
             self.tokens -= 1
+            self.changed = True
         return True
+
+
+def refill(row: Row[Any], now: datetime) -> tuple[float, datetime]:
+    """The tokens of a queue that has a rate, 0 to its burst, and the instant up to which they are counted. No time
+    counts twice: for whoever comes with an instant that is older than the last one, nothing is refilled. After the
+    clock was set back the count goes on from `now`: nothing is given again, and nobody waits until the clock is where
+    it was."""
+    if row.refilled_at - now > SET_BACK:
+        return row.tokens, now
+    to = max(now, row.refilled_at)
+    return min(float(row.burst), row.tokens + (to - row.refilled_at).total_seconds() * row.rate), to
+
+
+def until_token(row: Row[Any], now: datetime) -> float:
+    """Seconds until a queue that has a rate has a token; 0.0: it has one."""
+    tokens, counted_to = refill(row, now)
+    return 0.0 if tokens >= 1 else (counted_to - now).total_seconds() + (1 - tokens) / row.rate
 
 
 @cache
@@ -58,24 +83,34 @@ def lock_queues(session: Session, names: list[str], skip_busy: bool, now: dateti
         running = dict(session.rows(_running(session.kind), listed=session.listing(limited)).all())
     places = {}
     for row in rows:
-        tokens = row.tokens
-        if row.rate is not None:
-            refill = max(0.0, (now - row.refilled_at).total_seconds()) * row.rate
-            tokens = min(float(row.burst), tokens + refill)
+        tokens, counted_to = (row.tokens, row.refilled_at) if row.rate is None else refill(row, now)
         room = None if row.concurrency is None else row.concurrency - running.get(row.name, 0)
-        places[row.name] = Place(row.name, tokens, row.rate, room)
+        # From where it is counted after the clock was set back must be known to whoever comes next.
+        anew = counted_to < row.refilled_at
+        places[row.name] = Place(row.name, tokens, counted_to, row.rate, room, changed=anew)
     return places
 
 
-def pay(session: Session, places: Mapping[str, Place], before: Mapping[str, float], now: datetime) -> None:
-    """Takes from the queues the tokens that were taken since they were as `before`."""
+def in_turn(places: Iterable[Place], served: Sequence[str]) -> list[Place]:
+    """First those that are not among `served`, then those that were served longest ago (the last of `served` was served
+    last): so a place that becomes free goes to every queue in turn, however many wait in one of them."""
+    last = {name: number for number, name in enumerate(served)}
+    return sorted(places, key=lambda place: last.get(place.name, -1))
+
+
+def pay(session: Session, places: Iterable[Place]) -> None:
+    """Writes down the tokens that were taken from these queues."""
     session.write(
         update(t.queues)
         .where(t.queues.c.name == bindparam("queue"))
         .values(tokens=bindparam("rest"), refilled_at=bindparam("at")),
-        [
-            {"queue": name, "rest": place.tokens, "at": now}
-            for name, place in places.items()
-            if place.tokens != before[name]
-        ],
+        [{"queue": one.name, "rest": one.tokens, "at": one.counted_to} for one in places if one.changed],
     )
+
+
+def moved(counted_to: datetime, step: timedelta, now: datetime) -> datetime:
+    """Up to where tokens are counted after the clock was set by `step` and shows `now`: so that the step neither gives
+    tokens nor takes time. What was counted since, by the new time, stays."""
+    if step < timedelta(0) and now - SET_BACK <= counted_to <= now:
+        return counted_to
+    return min(counted_to + step, max(counted_to, now))

@@ -17,12 +17,14 @@ from sqlalchemy import (
     ScalarSelect,
     Select,
     Text,
+    and_,
     bindparam,
     case,
     exists,
     func,
     literal,
     null,
+    or_,
     select,
     update,
 )
@@ -59,6 +61,23 @@ FIRST_ORDERED = (
 )
 """In a query on locks: the number of the waiting run whose turn it is by its rank, whatever it waits for. None: none
 has a rank, and age decides. While it waits for its next attempt or for the end of a pause the others wait, too."""
+
+_BESIDE = t.runs.alias("beside")
+IS_RUNNING_BESIDE = and_(
+    t.runs.c.lock.is_not(None),
+    exists()
+    .where(
+        _BESIDE.c.job == t.runs.c.job,
+        _BESIDE.c.status == t.RUNNING,
+        _BESIDE.c.lock.is_distinct_from(t.runs.c.lock),
+        or_(t.runs.c.rank.is_(None), and_(_BESIDE.c.rank.is_(None), _BESIDE.c.lock.is_not(None))),
+    )
+    .correlate(t.runs),
+)
+"""In a query on runs: the run needs a lock, and another run of its job is RUNNING under another one, or under none. An
+attempt keeps the lock with which it started, and its job was given another one since: the next run waits for both. Runs
+of different subjects are meant to run side by side."""
+_MAY_HAVE_LOCK = and_(t.WAITS_LOCK, ~IS_RUNNING_BESIDE)
 
 
 @cache
@@ -127,8 +146,8 @@ def next_in_line(session: Session, keys: Collection[str]) -> int:
 def _waiting_for_lock(session: Session, seqs: Sequence[int]) -> Sequence[int]:
     """Those of these runs that wait for their lock alone, ours until the transaction ends."""
     if session.kind != "sqlite" or not seqs:
-        return session.unheld(t.WAITS_LOCK, seqs)
-    query = select(t.runs.c.seq).where(session.among(t.runs.c.seq, seqs), t.WAITS_LOCK)
+        return session.unheld(_MAY_HAVE_LOCK, seqs)
+    query = select(t.runs.c.seq).where(session.among(t.runs.c.seq, seqs), _MAY_HAVE_LOCK)
     return session.rows(query).scalars().all()
 
 

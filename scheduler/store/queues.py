@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +11,7 @@ from sqlalchemy import bindparam, func, literal, select, update
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.ports import Line
 from scheduler.store import tables as t
+from scheduler.store.places import refill, until_token
 from scheduler.store.queries import AHEAD
 from scheduler.store.session import Session
 
@@ -18,6 +20,9 @@ _READY = select(literal(1)).where(t.READY, _IN_QUEUE, t.runs.c.priority >= bindp
 _AHEAD = select(func.count()).select_from(_READY.subquery())
 _RUNNING = select(func.count()).where(t.IS_RUNNING, _IN_QUEUE)
 _LINE = select(_AHEAD.scalar_subquery(), _RUNNING.scalar_subquery())
+# One seek for each queue that has a rate: a subquery with a limit is never made a join over all that is ready.
+_ONE_READY = select(literal(1)).where(t.READY, t.runs.c.queue == t.queues.c.name).limit(1).scalar_subquery()
+_AWAITED = select(t.queues).where(t.queues.c.rate.is_not(None), _ONE_READY.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,15 @@ class SqlQueues:
             raise Refused(
                 f"queue {queue} has no rate", hint=f"write  queues: {{{queue}: {{rate: 120/m}}}}  in jobs.yaml"
             )
-        refill = max(0.0, (now - row.refilled_at).total_seconds()) * row.rate
-        tokens = min(float(row.burst), row.tokens + refill)
-        if tokens < 1:
-            wait: float = (1 - tokens) / row.rate
-            return wait
-        taken = update(t.queues).where(t.queues.c.name == queue).values(tokens=tokens - 1, refilled_at=now)
-        self.session.write(taken)
-        return None
+        tokens, counted_to = refill(row, now)
+        taken = tokens >= 1
+        if taken or counted_to < row.refilled_at:
+            rest = tokens - 1 if taken else tokens
+            values = {"tokens": rest, "refilled_at": counted_to}
+            self.session.write(update(t.queues).where(t.queues.c.name == queue).values(values))
+        return None if taken else until_token(row, now)
+
+    def next_token(self, queues: Collection[str] | None, now: datetime) -> float | None:
+        rows = self.session.rows(_AWAITED)
+        waits = [until_token(row, now) for row in rows if queues is None or row.name in queues]
+        return min((wait for wait in waits if wait > 0), default=None)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from sqlalchemy import and_, case, literal, null, or_, select, update
 
-from scheduler.core.job import Job
-from scheduler.core.model import WaitsFor
+from scheduler.core.job import Job, Overlap, lock_key
+from scheduler.core.model import Json, Run, Status, WaitsFor
 from scheduler.core.source import OnDead, Order
 from scheduler.store import tables as t
+from scheduler.store.bulk import update_each
 from scheduler.store.insert import open_locks
 from scheduler.store.kept_locks import kept_by, let_go
 from scheduler.store.promote import next_in_line
@@ -17,7 +21,9 @@ from scheduler.store.session import CHUNK, Session
 def redefine(session: Session, job: Job) -> int:
     """Gives the waiting runs of `job`, whose row is locked, its queue, priority and lock; the number that changed. A
     queue that is not there leaves them in `default`. Dead letters that hold up others do so no longer, unless the job
-    says so."""
+    says so.
+
+    What is RUNNING keeps the lock with which it started, and the next run waits for its end (IS_RUNNING_BESIDE)."""
     if not _holds(job):
         let_go(session, kept_by(session, job.name))
     known = session.rows(select(t.queues.c.name).where(t.queues.c.name == job.queue)).scalar()
@@ -58,6 +64,39 @@ def redefine(session: Session, job: Job) -> int:
         )
     next_in_line(session, {key for key in (*former, job.lock) if key is not None})
     return changed
+
+
+def rejoin(session: Session, runs: Sequence[Run]) -> list[Run]:
+    """The same for runs that have just gone from RUNNING to PENDING, and whose jobs' rows are locked: their jobs may
+    have been redefined while they ran. All of `runs`, in their order, as they are then."""
+    back = {run.job for run in runs if run.status is Status.PENDING}
+    if not back:
+        return list(runs)
+    jobs = t.jobs.c
+    written = session.rows(select(jobs.name, jobs.definition).where(session.among(jobs.name, back)))
+    # Of a job that runs elsewhere by now, or that nobody knows any more, there is nothing to follow.
+    definitions = {name: definition for name, definition in written if "overlap" in definition}
+    after = [
+        _as_defined(run, definitions[run.job]) if run.status is Status.PENDING and run.job in definitions else run
+        for run in runs
+    ]
+    changed = [new for new, run in zip(after, runs, strict=True) if new is not run]
+    open_locks(session, {run.lock for run in changed if run.lock is not None})
+    names = ("seq", "queue", "priority", "lock", "waits_for")
+    update_each(session, t.runs, ("seq",), [{name: getattr(run, name) for name in names} for run in changed])
+    return after
+
+
+def _as_defined(run: Run, definition: Mapping[str, Json]) -> Run:
+    queue, priority, lock = str(definition["queue"]), int(definition["priority"]), run.lock
+    if run.rank is None:
+        lock = lock_key(run.job, Overlap(definition["overlap"]), definition.get("lock"))
+    if (queue, priority, lock) == (run.queue, run.priority, run.lock):
+        return run
+    waits_for = run.waits_for
+    if waits_for is not WaitsFor.TIME:
+        waits_for = None if lock is None else WaitsFor.LOCK
+    return replace(run, queue=queue, priority=priority, lock=lock, waits_for=waits_for)
 
 
 def _holds(job: Job) -> bool:

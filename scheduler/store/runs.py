@@ -19,11 +19,13 @@ from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.claim import claim as take
 from scheduler.store.insert import insert as add
 from scheduler.store.kept_locks import dead_before
+from scheduler.store.places import moved
 from scheduler.store.promote import distinct, next_in_line
 from scheduler.store.promote import promote as wake
 from scheduler.store.redefine import redefine as follow
 from scheduler.store.rows import RUN, runs_of, whole_runs
 from scheduler.store.session import Session, chunks, listed
+from scheduler.store.settle import hold_for
 from scheduler.store.settle import settle as close
 from scheduler.store.skips import skip as leave_out
 
@@ -67,6 +69,9 @@ class SqlRuns:
 
     def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
         return close(self.session, settlements, now, orphans=orphans)
+
+    def hold_for(self, settlements: Sequence[Settlement]) -> None:
+        hold_for(self.session, settlements)
 
     def running(self, node: str) -> list[Run]:
         query = select(*RUN).where(t.IS_RUNNING, t.runs.c.node == node).order_by(t.runs.c.seq)
@@ -223,13 +228,14 @@ class SqlRuns:
 
     def shift_clock(self, step: timedelta, now: datetime) -> None:
         """Moves everything stored in clock time (not_before of waiting runs, refill times) by `step`."""
-        waiting = self.session.rows(select(t.runs.c.seq, t.runs.c.not_before).where(t.WAITS_TIME)).all()
-        move = update(t.runs).where(t.runs.c.seq == bindparam("row"), t.WAITS_TIME).values(not_before=bindparam("at"))
-        for chunk in chunks(waiting):
-            self.session.write(move, [{"row": seq, "at": at + step} for seq, at in chunk])
-        refills = self.session.rows(select(t.queues.c.name, t.queues.c.refilled_at)).all()
+        queues = select(t.queues.c.name, t.queues.c.refilled_at).order_by(t.queues.c.name).with_for_update()
         refill = update(t.queues).where(t.queues.c.name == bindparam("queue")).values(refilled_at=bindparam("at"))
-        self.session.write(refill, [{"queue": name, "at": at + step} for name, at in sorted(refills)])
+        refills = self.session.rows(queues).all()
+        self.session.write(refill, [{"queue": name, "at": moved(at, step, now)} for name, at in refills])
+        runs = select(t.runs.c.seq, t.runs.c.not_before).where(t.WAITS_TIME).order_by(t.runs.c.seq)
+        move = update(t.runs).where(t.runs.c.seq == bindparam("row"), t.WAITS_TIME).values(not_before=bindparam("at"))
+        for chunk in chunks(self.session.rows(runs).all()):
+            self.session.write(move, [{"row": seq, "at": at + step} for seq, at in chunk])
 
     def prunable(self, rules: Mapping[str, tuple[timedelta | int, timedelta]], now: datetime) -> list[str]:
         return retention.prunable(self.session, rules, now)

@@ -10,11 +10,12 @@ from typing import Any
 
 from sqlalchemy import Select, Update, bindparam, delete, select, update
 
-from scheduler.core.model import JobState, Run, Status, WaitsFor
+from scheduler.core.model import FailReason, JobState, Run, Status, WaitsFor
 from scheduler.core.requests import Settled, Settlement
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.promote import next_in_line
+from scheduler.store.redefine import rejoin
 from scheduler.store.rows import RUN, STATE, runs_of, state_of
 from scheduler.store.session import Session, chunks, listed
 
@@ -22,19 +23,22 @@ from scheduler.store.session import Session, chunks, listed
 def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
     """Applies those whose run is RUNNING under that node and fence, frees their locks (but for dead letters that keep
     theirs) and wakes the next in line; the runs in the order given. The nodes must not be dead or stopped; with
-    `orphans` they must be (or be forgotten)."""
+    `orphans` they must be (or be forgotten). A run that somebody asked to cancel after this was decided is tried no
+    further. What waits again needs what its job says by now (rejoin)."""
     asked = {one.run: one for one in settlements}
     nodes = _nodes(session, {one.node for one in asked.values()}, orphans)
     asked = {run: one for run, one in asked.items() if one.node in nodes}
     if session.kind != "sqlite":
         _lock_what_they_hold(session, asked)
     current = {run.id: run for run in _runs(session, asked)}
-    mine = [asked[run.id] for run in current.values() if _holds(run, asked[run.id])]
+    mine = [_unless_canceled(run, asked[run.id]) for run in current.values() if _holds(run, asked[run.id])]
     after = [_after(current[one.run], one, now) for one in mine]
     _write_runs(session, after)
+    held = {run.lock for run in after if run.lock is not None}
+    after = rejoin(session, after)
     _write_attempts(session, [(current[one.run], one) for one in mine], now)
     jobs = _write_jobs(session, after)
-    keys = {run.lock for run in after if run.lock is not None}
+    keys = held | {run.lock for run in after if run.lock is not None}
     if keys:
         ids = [run.id for run in after if not asked[run.id].keeps_lock]
         session.write(_freed(session.kind), {"listed": session.listing(keys), "by": session.listing(ids)})
@@ -43,6 +47,14 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
         after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
     position = {run: index for index, run in enumerate(asked)}
     return Settled(sorted(after, key=lambda run: position[run.id]), jobs)
+
+
+def hold_for(session: Session, settlements: Sequence[Settlement]) -> None:
+    """Locks what `settle` locks before the runs."""
+    if session.kind == "sqlite" or not settlements:
+        return
+    session.rows(_states(session.kind), listed=session.listing({one.node for one in settlements})).all()
+    _lock_what_they_hold(session, [one.run for one in settlements])
 
 
 @cache
@@ -109,6 +121,22 @@ def _runs(session: Session, ids: Iterable[str]) -> list[Run]:
 
 def _holds(run: Run, one: Settlement) -> bool:
     return run.status is Status.RUNNING and run.node == one.node and run.fence == one.fence
+
+
+def _unless_canceled(run: Run, one: Settlement) -> Settlement:
+    """What core.lifecycle.settle would have said if it had seen the request in the locked row."""
+    if run.cancel is None or one.status is not Status.PENDING:
+        return one
+    lost = one.attempt_outcome == FailReason.LOST
+    return replace(
+        one,
+        status=Status.CANCELED,
+        attempt_outcome=one.attempt_outcome if lost else "canceled",
+        reason=run.cancel,
+        not_before=None,
+        failures=run.failures,
+        lost=run.lost,
+    )
 
 
 def _after(run: Run, one: Settlement, now: datetime) -> Run:

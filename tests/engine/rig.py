@@ -90,6 +90,8 @@ class Rig:
         """Whether the supervisor would start anything."""
         self.died = 0
         self.woken = 0
+        self.wakes_at: float | None = None
+        """When the worker is to turn because it asked for that, in monotonic seconds."""
         self.listen: Callable[[], None] = lambda: None
         """What happens while the planner listens whether a run has ended."""
         self.listening = False
@@ -117,6 +119,7 @@ class Rig:
             slots,
             queues,
             self._wake,
+            self._wake_later,
             self.reloader.follow,
             vouches=lambda: self.vouched,
         )
@@ -296,6 +299,9 @@ class Rig:
 
     def _wake(self) -> None:
         self.woken += 1
+
+    def _wake_later(self, delay: timedelta) -> None:
+        self.wakes_at = self.clock.monotonic() + delay.total_seconds()
 
     def _die(self) -> None:
         self.died += 1

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-import psycopg
 import pytest
 
+from scheduler.core.requests import Claim
 from scheduler.store.store import SqlStore
 from tests.databases import Place
-from tests.store.world import T0, set_up
+from tests.store.world import T0, add, new_run, set_up
 from tests.until import until
+from tests.waiting import waiting
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_its_right_is_taken_only_when_no_transaction_of_it_is_left(
         with postgres.begin() as held:
             assert held.nodes.hold("n1")
             taking = thread.submit(take)
-            until(lambda: _waits(postgres_place) == 1)
+            until(lambda: waiting(postgres_place) == 1)
             assert not taking.done()
         assert taking.result(20)
     with postgres.begin() as tx:
@@ -65,10 +66,22 @@ def test_its_right_is_taken_only_when_no_transaction_of_it_is_left(
         assert not tx.nodes.renew("n1", T0, generation=1) or taken != "dead"
 
 
-def _waits(place: Place) -> int:
-    """How many wait for a lock in this database."""
-    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    with psycopg.connect(place.url) as connection:
-        row = connection.execute(query).fetchone()
-    assert row is not None
-    return int(row[0])
+def test_whoever_must_see_all_that_a_node_did_waits_for_its_transactions_and_stops_no_beat(
+    postgres: SqlStore, other: SqlStore, postgres_place: Place
+) -> None:
+    def look() -> list[str]:
+        with other.begin() as tx:
+            tx.nodes.hold_alone("n1")
+            return [run.id for run in tx.runs.running("n1")]
+
+    run = new_run("job")
+    add(postgres, run)
+    with ThreadPoolExecutor(1) as thread:
+        with postgres.begin() as tx:
+            assert tx.runs.claim(Claim("n1", 1, 10), T0)
+            looking = thread.submit(look)
+            until(lambda: waiting(postgres_place) == 1)
+            with closing(postgres_place.open()) as third, third.begin() as beat:
+                assert beat.nodes.renew("n1", T0, generation=1)
+            assert not looking.done()
+        assert looking.result(20) == [run.id]

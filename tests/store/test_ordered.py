@@ -131,13 +131,13 @@ def test_a_pause_keeps_the_order(store: SqlStore) -> None:
 
 def test_lines_do_not_meet(store: SqlStore) -> None:
     """One at a time of each subject; other subjects, other jobs and runs without an order go their own ways."""
-    set_up(store, ["job", "other"])
+    set_up(store, ["job", "other", "third"])
     add(
         store,
         *[ranked(rank, f"{subject}{rank}", lock=f"event:job:{subject}") for subject in "ab" for rank in (2, 1)],
         ranked(1, job="other", lock="event:other:a"),
-        new_run("job", lock="lock:x"),
-        new_run("job", lock="lock:x"),
+        new_run("third", lock="lock:x"),
+        new_run("third", lock="lock:x"),
         new_run("job"),
     )
     runs = claim(store)
@@ -198,6 +198,9 @@ def test_a_definition_that_changes_leaves_the_line(store: SqlStore) -> None:
         assert tx.runs.redefine(changed) == 0
     (run,) = claim(store)
     assert (run.lock, run.queue, run.rank) == ("job:job", "slow", None)
+    promote(store, T0 + HOUR)
+    assert claim(store, T0 + HOUR) == [], "the job says by now that its runs do not overlap"
+    settle(store, settlement(run), now=T0 + HOUR)
     promote(store, T0 + HOUR)
     (run,) = claim(store, T0 + HOUR)
     assert (run.lock, run.queue, run.priority, run.rank) == (LOCK, "slow", 3, 5)

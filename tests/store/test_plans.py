@@ -77,6 +77,7 @@ def store(fresh_place: Place) -> Iterator[SqlStore]:
 
 HOT: dict[str, Callable[[Transaction], object]] = {
     "claim": lambda tx: tx.runs.claim(Claim("n1", 1, 10), T0),
+    "next token": lambda tx: tx.queues.next_token(None, T0),
     "promote": lambda tx: tx.runs.promote(T0),
     "orphaned": lambda tx: tx.runs.orphaned(10),
     "running": lambda tx: tx.runs.running("n1"),
@@ -154,8 +155,8 @@ def test_the_candidates_of_a_claim_come_in_order_from_their_index(store: SqlStor
 def test_runs_that_wait_do_not_slow_the_others(store: SqlStore) -> None:
     """100,000 runs wait, most for one lock, a tenth each for a time and a pause: claiming and settling others costs
     about what it costs without them."""
-    set_up(store, JOBS, queues=[Queue("default")])
-    add(store, new_run(JOBS[0], lock="lock:busy"))
+    set_up(store, [*JOBS, "holder"], queues=[Queue("default")])
+    add(store, new_run("holder", lock="lock:busy"))
     claim(store)
 
     def cost(hour: int) -> float:

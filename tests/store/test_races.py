@@ -12,7 +12,22 @@ from scheduler.core.model import Run, Status
 from scheduler.core.requests import Claim
 from scheduler.store.store import SqlStore
 from tests.databases import Place
-from tests.store.world import T0, add, claim, get, new_run, occurrence, promote, set_up, settle, settlement, state
+from tests.store.world import (
+    HOUR,
+    T0,
+    add,
+    claim,
+    get,
+    new_run,
+    occurrence,
+    promote,
+    set_up,
+    settle,
+    settlement,
+    state,
+)
+from tests.until import until
+from tests.waiting import waiting
 
 CLAIMERS = ("n1", "n2", "n3", "n4")
 RUNS = 3_000
@@ -22,11 +37,12 @@ BATCH = 100
 
 def _prepare(store: SqlStore) -> None:
     """Runs of one lock lie next to each other, so that batches hold several of them."""
-    set_up(store, ["job"], nodes=CLAIMERS, queues=[Queue("default", concurrency=120), Queue("other")])
+    jobs = [f"job-{key}" for key in range(KEYS)]
+    set_up(store, jobs, nodes=CLAIMERS, queues=[Queue("default", concurrency=120), Queue("other")])
     runs = []
     for number in range(RUNS):
         key = number // (RUNS // KEYS)
-        runs.append(new_run("job", lock=f"lock:{key}", queue="other" if key % 3 == 0 else "default"))
+        runs.append(new_run(jobs[key], lock=f"lock:{key}", queue="other" if key % 3 == 0 else "default"))
     add(store, *runs)
     # as if nobody had seen anybody while they were inserted
     with store._database.writing() as connection:
@@ -265,4 +281,41 @@ def test_what_is_in_force_stays_it_while_many_hold_it(postgres_place: Place) -> 
     assert added.is_set()
     with store.begin() as tx:
         assert tx.generations.hold() == held + 1
+    store.close()
+
+
+def test_a_step_of_the_clock_does_not_meet_a_reload(postgres_place: Place) -> None:
+    """Which holds the queues, and then asks for runs that wait."""
+    store = postgres_place.open()
+    set_up(store)
+    run = new_run("job", not_before=T0 + HOUR)
+    add(store, run)
+
+    def shift() -> None:
+        with store.begin() as tx:
+            tx.runs.shift_clock(HOUR, T0)
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.begin() as tx:
+            tx.generations.put_queues([], T0)
+            shifting = pool.submit(shift)
+            until(lambda: waiting(postgres_place) == 1)
+            assert tx.runs.hasten(run.id, "at once", T0)
+        shifting.result(20)
+    assert get(store, run.id).not_before == T0
+    store.close()
+
+
+def test_what_is_in_force_is_held_at_once_or_not_at_all(postgres_place: Place) -> None:
+    store = postgres_place.open()
+    with store.begin() as one, store.begin() as other:
+        held = one.generations.hold()
+        assert other.generations.hold_at_once() == held
+    with store.begin() as one:
+        one.generations.newest(lock=True)
+        with store.begin() as other:
+            assert other.generations.hold_at_once() is None
+        one.generations.add("other", {}, T0, "test")
+    with store.begin() as one:
+        assert one.generations.hold_at_once() == held + 1
     store.close()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduler.core.model import Status, WaitsFor
+import pytest
+
+from scheduler.core import lifecycle
+from scheduler.core.job import Action, Job, Retries
+from scheduler.core.model import FailReason, Status, WaitsFor
+from scheduler.core.outcome import Failed, GivenBack, Outcome, Snoozed
 from scheduler.core.requests import Report
 from scheduler.store.store import SqlStore
 from tests.store.world import (
@@ -234,3 +239,42 @@ def test_the_checkpoint_is_there_for_the_next_attempt(store: SqlStore) -> None:
     settle(store, settlement(run, Status.PENDING, not_before=END))
     (again,) = claim(store, END)
     assert (again.checkpoint, again.progress) == ([1], None)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Failed(FailReason.EXIT, "exit 1", exit_code=1, left=2),
+        Failed(FailReason.LOST, "its supervisor died"),
+        Snoozed(HOUR, "not yet"),
+        GivenBack(started=False),
+    ],
+)
+def test_a_request_to_cancel_that_came_after_the_decision_counts_as_if_it_had_been_seen(
+    store: SqlStore, outcome: Outcome
+) -> None:
+    definition = Job("job", "{}", "", Action("", {}), retries=Retries(limit=3))
+    set_up(store)
+    add(store, new_run("job", lock="lock:a"), new_run("job", lock="lock:b"), new_run("job", lock="lock:a"))
+    unseen, seen = claim(store)
+    with store.begin() as tx:
+        tx.runs.request_cancel([unseen.id, seen.id], "canceled by me", T0)
+    decided = lifecycle.settle(unseen, outcome, definition, END, 0.0)
+    assert decided.status is Status.PENDING
+    settle(store, decided, lifecycle.settle(get(store, seen.id), outcome, definition, END, 0.0))
+    after, expected = get(store, unseen.id), get(store, seen.id)
+    assert (after.status, after.reason, after.finished_at) == (Status.CANCELED, "canceled by me", END)
+    assert after == replace(expected, id=after.id, key=after.key, seq=after.seq, lock=after.lock, fence=after.fence)
+    (attempt,), (like,) = attempts(store, unseen.id), attempts(store, seen.id)
+    assert attempt == replace(like, run=attempt.run, fence=attempt.fence)
+    assert len(claim(store, END)) == 1, "its lock is free"
+
+
+def test_a_request_to_cancel_undoes_no_end(store: SqlStore) -> None:
+    set_up(store)
+    add(store, new_run("job"), new_run("job"))
+    completed, failed = claim(store)
+    with store.begin() as tx:
+        tx.runs.request_cancel([completed.id, failed.id], "canceled by me", T0)
+    after = settle(store, settlement(completed), settlement(failed, Status.FAILED, reason="exit"))
+    assert [(run.status, run.reason) for run in after] == [(Status.COMPLETED, None), (Status.FAILED, "exit")]

@@ -2,7 +2,7 @@
 joins them.
 
 A `Transaction` is one database transaction; its verbs are in its groups, one a file. Every write is compare-and-set and
-says whether it took place. All transactions lock rows in one order: node, generation, queue, job, lock, run.
+says whether it took place. All transactions lock rows in one order: node, generation, job, queue, lock, run.
 `now` is always the caller's instant (database time on PostgreSQL), read once per tick.
 """
 

@@ -16,7 +16,12 @@ class Generations(Protocol):
     def newest_id(self) -> int: ...
 
     def hold(self) -> int:
-        """`newest_id`, and nobody adds a generation until the transaction ends; others may hold it, too."""
+        """`newest_id`, and nobody adds a generation until the transaction ends; others may hold it, too. To be asked
+        before any row of a job is locked: whoever adds one waits for those."""
+        ...
+
+    def hold_at_once(self) -> int | None:
+        """The same without waiting, so at any time; None: somebody is about to add one."""
         ...
 
     def get(self, number: int) -> Generation | None: ...

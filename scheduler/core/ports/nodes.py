@@ -14,6 +14,11 @@ class Nodes(Protocol):
         """Locks the node's row until the transaction ends. False: it is not live; it must not plan or claim."""
         ...
 
+    def hold_alone(self, node: str) -> None:
+        """Waits until no other transaction holds the node's row, and locks it until the transaction ends: what is read
+        after this shows all that those did."""
+        ...
+
     def register(self, node: Node, now: datetime) -> None: ...
 
     def renew(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -23,4 +24,9 @@ class Queues(Protocol):
     def take(self, queue: str, now: datetime) -> float | None:
         """Takes one token. None: it was there; else the seconds until there is one. Raises NotFound for a queue that
         does not exist, Refused for one without a rate."""
+        ...
+
+    def next_token(self, queues: Collection[str] | None, now: datetime) -> float | None:
+        """Seconds until the first of these queues (None: all) has a token for which a run waits that is ready. None: no
+        run waits for a token, whatever else it may wait for."""
         ...

@@ -48,7 +48,13 @@ class Runs(Protocol):
     def settle(self, settlements: Sequence[Settlement], now: datetime, *, orphans: bool = False) -> Settled:
         """Applies those whose run is still RUNNING under that node and fence, frees their locks. A stale holder changes
         nothing: the nodes must not be dead. With `orphans` it is the other way round: the nodes must be dead or
-        stopped."""
+        stopped. A run that somebody asked to cancel after this was decided is CANCELED instead of PENDING. What is
+        PENDING has the queue, priority and lock that its job has by now."""
+        ...
+
+    def hold_for(self, settlements: Sequence[Settlement]) -> None:
+        """Locks what `settle` locks before the runs: for a transaction that writes to these runs (`report`) before it
+        settles them."""
         ...
 
     def running(self, node: str) -> list[Run]: ...
@@ -97,7 +103,10 @@ class Runs(Protocol):
         """Runs of the node that should end, and why."""
         ...
 
-    def report(self, reports: Sequence[Report]) -> None: ...
+    def report(self, reports: Sequence[Report]) -> None:
+        """What a stale holder says changes nothing. Locks the runs: whoever settles them in the same transaction calls
+        `hold_for` first."""
+        ...
 
     def put_output(self, outputs: Sequence[Output], runs: Collection[Run] = ()) -> None:
         """Inserts or replaces. Of `runs` the caller knows that they are there; output of any other run that is not
