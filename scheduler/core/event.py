@@ -79,13 +79,14 @@ class Event:
 @dataclass(frozen=True, slots=True)
 class Known:
     """As much of a stored event as a scan asks for. `missed` as in Event; `listed`: the scan job that asks found it in
-    its list before."""
+    its list before; `undated`: it does not say when it occurred."""
 
     seq: int
     received_at: datetime
     found_by: str = ""
     missed: bool = False
     listed: bool = False
+    undated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,5 +71,6 @@ class Inbox(Protocol):
 
     def reverify(self, source: str, judge: Judge, *, limit: int = 100, after: int = 0) -> Reverified:
         """Verifies up to `limit` refused requests of a source again, oldest first, those after the number `after`;
-        those that are right now are stored as if they had just come. NotFound for no such source; Unavailable."""
+        those that are right now are stored as if they had just come. Never one that came longer ago than the source's
+        `keep`: whether its event was handled since is forgotten. NotFound for no such source; Unavailable."""
         ...

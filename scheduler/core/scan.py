@@ -33,8 +33,8 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A part of a source's past that cannot be proven complete: the provider does not list it any more, or its list
-    could not be trusted. Known to the second at both ends."""
+    """A part of a source's past that cannot be proven complete: the provider does not list it any more, or the inbox
+    has forgotten what came then. Known to the second at both ends."""
 
     job: str
     source: str
@@ -71,7 +71,9 @@ class ScanState:
     cursor: Cursor | None = None
     counts: Counts = Counts()
     began_at: datetime | None = None
-    """When the listing of `window` began, by our clock."""
+    """When the listing of `window`, or of the last one, began, by our clock."""
+    set_back_at: datetime | None = None
+    """When our clock had been set back last, as far as was known when that began."""
     query: str = ""
     """A hash of what is asked of whom: `cursor` means something for that alone. "": not known."""
     run: str | None = None

@@ -52,7 +52,7 @@ def arrive(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent], now: dat
     sources = loaded.configuration.sources
     paused = {name for name in {event.source for event in events} if sources[name].paused}
     events = [replace(event, held=True) if event.source in paused else event for event in events]
-    before = _newest(tx, loaded, events)
+    before = _newest(tx, loaded, [event for event in events if event.occurred_at is not None])
     added = tx.events.add(events)
     new: dict[_Key, NewEvent] = {}
     for event in events:
@@ -73,11 +73,12 @@ def arrive(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent], now: dat
 def let_go(tx: Transaction, loaded: Loaded, limit: int, now: datetime) -> Arrived:
     """Makes the runs of events, at most `limit`, that were held and whose source is paused no longer."""
     going = [name for name, source in loaded.configuration.sources.items() if not source.paused]
-    held = tx.events.held(going, limit) if going else []
+    held = [replace(event, held=False) for event in tx.events.held(going, limit)] if going else []
+    before = _newest(tx, loaded, held)  # while these are no part of it
     gone = tx.events.release([event.seq for event in held])
-    events = [replace(event, held=False) for event in held if event.seq in gone]
+    events = [event for event in held if event.seq in gone]
     arrived = Arrived([])
-    in_order = _in_order(loaded, ((event.seq, event) for event in events), {})
+    in_order = _in_order(loaded, ((event.seq, event) for event in events), before, waited=True)
     made = _runs_of(tx, loaded, in_order, now, arrived, waited=True)
     for event in events:
         key = (event.source, event.id)
@@ -98,11 +99,11 @@ def announce_runs(bus: Bus, stored: Stored) -> None:
         bus.publish("run.planned", run=run, job=job, cause="event", author="")
 
 
-def _newest(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent]) -> dict[_Key, tuple[datetime, str]]:
-    """Per source and subject what of it came before these, where somebody is told."""
+def _newest(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent | Event]) -> dict[_Key, tuple[datetime, str]]:
+    """Per source and subject what of it was handed on before these, where somebody is told."""
     subjects: dict[str, set[str]] = {}
     for event in events:
-        if event.subject and event.occurred_at is not None and event.source in loaded.subscribers and not event.held:
+        if event.subject and event.source in loaded.subscribers and not event.held:
             subjects.setdefault(event.source, set()).add(event.subject)
     return {
         (source, subject): newest
@@ -112,17 +113,22 @@ def _newest(tx: Transaction, loaded: Loaded, events: Sequence[NewEvent]) -> dict
 
 
 def _in_order(
-    loaded: Loaded, events: Iterable[tuple[int, NewEvent | Event]], newest: dict[_Key, tuple[datetime, str]]
+    loaded: Loaded,
+    events: Iterable[tuple[int, NewEvent | Event]],
+    newest: dict[_Key, tuple[datetime, str]],
+    *,
+    waited: bool = False,
 ) -> list[Told]:
     """Those that may concern somebody now, as they occurred; each knows whether a newer one of its subject is ahead of
-    it."""
+    it. What has not `waited` and says no time is as new as can be, whatever the provider's clock made of others."""
     found = []
     for seq, event in events:
         if event.held or not may_concern(loaded.subscribers.get(event.source, ()), event):
             continue
+        one = told(event, seq)
         stands = newest.get((event.source, event.subject))
-        late = stands is not None and event.occurred_at is not None and (event.occurred_at, event.id) < stands
-        found.append(told(event, seq, late=late))
+        late = stands is not None and one.rank < stands and (waited or event.occurred_at is not None)
+        found.append(replace(one, late=late))
     return sorted(found, key=lambda one: one.rank)
 
 

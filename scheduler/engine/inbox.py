@@ -79,11 +79,14 @@ class EventInbox:
         self._refused.tick()
 
     def reverify(self, source: str, judge: Judge, *, limit: int = 100, after: int = 0) -> Reverified:
-        if source not in self._in_force.current.configuration.sources:
+        known = self._in_force.current.configuration.sources.get(source)
+        if known is None:
             raise self._no_source(source)
         self._refused.tick()
+        # What is older may have come once more, been handled, and be forgotten: it would be handled again.
+        since = self._store.now() - known.keep
         with self._store.read() as tx:
-            kept = tx.events.rejects(source, limit + 1, after)
+            kept = tx.events.rejects(source, limit + 1, after, since)
         verdicts = [(reject, judge(reject)) for reject in kept[:limit]]
         right = [(reject, verdict) for reject, verdict in verdicts if not isinstance(verdict, Rejected)]
         answers = self._crowd.ask([event for _, event in right]) if right else []

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from scheduler.core import scanning
-from scheduler.core.compensator import Coverage, ListingFailed, Page, Undecodable
+from scheduler.core import scan_window, scanning
+from scheduler.core.compensator import Coverage, ListingFailed, Page, Undecodable, Window
 from scheduler.core.errors import Refused
 from scheduler.core.ids import short
 from scheduler.core.job import Job
@@ -16,9 +16,12 @@ from scheduler.core.listed import ListReader
 from scheduler.core.model import Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.core.scan import Aside, Counts, Hole, ScanReport, ScanState
+from scheduler.core.scan_window import Present
 from scheduler.core.source import Compensate, Source
 from scheduler.engine.arrivals import Arrived, arrive
 from scheduler.engine.in_force import Loaded
+from scheduler.engine.keeper import SET_BACK
+from scheduler.engine.set_back import SetBack
 
 REMEMBERED = 20_000
 """Ids of a list that are known to have been in it, so that a list that shifts while it is read is not counted twice."""
@@ -28,6 +31,8 @@ SHOWN, BEGINS = 10, 2_000
 """Items that nobody could read, which the report of a dry run has, and how many characters of each."""
 NAMED = 100
 """Ids that are told of webhooks which a list lacks."""
+BACK = 1_000
+"""Reports that are looked through for what was settled before our clock jumped."""
 
 
 @dataclass(slots=True)
@@ -61,6 +66,10 @@ class Pass:
         assert self.state is not None, "there is a window before there are pages"
         return self.state
 
+    def present(self, tx: Transaction, now: datetime) -> Present:
+        """Made after the inbox was asked what it knows: what it did not know by then may be forgotten now."""
+        return Present(now, self.skew, self.coverage, tx.events.forgotten(self.spec.source))
+
     def took(self, page: Page, after: ScanState) -> None:
         """After the commit."""
         self.state, self.last, self.pages = after, page, self.pages + 1
@@ -92,10 +101,15 @@ def begin(tx: Transaction, one: Pass, now: datetime) -> ScanState | None:
     before = tx.scans.state(one.job.name, lock=not one.dry)
     if one.dry and before is not None:
         before = replace(before, window=None)
-    state = scanning.begin(before, one.job.name, one.spec, one.coverage, now)
+    back = SetBack.read(tx.generations.value(SET_BACK))
+    set_back = None if back is None else Window(back.at, back.until)
+    jump = None if before is None else scan_window.ahead_by(before, set_back, now)
+    if before is not None and jump is not None:
+        before = scan_window.before_jump(before, tx.scans.reports(one.job.name, BACK), jump)
+    state = scan_window.begin(before, one.job.name, one.spec, one.present(tx, now))
     if state is None or one.dry:
         return state
-    state = replace(state, run=one.run.id)
+    state = replace(state, run=one.run.id, set_back_at=None if back is None else back.at)
     tx.scans.save(state)
     return state
 
@@ -108,16 +122,15 @@ def take(tx: Transaction, loaded: Loaded, one: Pass, page: Page, now: datetime) 
     reader = ListReader(source)
     inbox = tx.events.known(source.name, scanning.ids_of(page), one.job.name)
     page = reader.checked(page, inbox)
-    end = scanning.end_of(state.window, one.coverage, page, now)
-    found = scanning.sort(page, inbox, one.seen, state, end, one.job.name)
+    present = one.present(tx, now)
+    part = scan_window.settled(state, one.spec, present, page)
+    found = scanning.sort(page, inbox, one.seen, state, part, one.job.name)
     if any(item.id in one.vouched for item in found.missing):
         raise ListingFailed("an event was deleted while its page was read")
     arrived, injected = Arrived([]), len(found.missing)
     if one.dry:
-        window = state.window
-        one.unmarked += sum(
-            not inbox[item.id].listed and window.start <= item.occurred_at <= end for item in found.known
-        )
+        came = scan_window.came_within(part, state.watermark, one.spec, present, page)
+        one.unmarked += sum(scanning.compared(item, inbox[item.id], part, came) for item in found.known)
         one.asides.extend(_aside(one, item, now) for item in found.undecodable[: SHOWN - len(one.asides)])
     else:
         unmarked = [inbox[item.id].seq for item in found.known if not inbox[item.id].listed]
@@ -129,7 +142,7 @@ def take(tx: Transaction, loaded: Loaded, one: Pass, page: Page, now: datetime) 
         injected = sum(stored.new for stored in arrived.stored)
         if found.undecodable:
             tx.scans.put_aside(one.job.name, source.name, found.undecodable, now, ASIDE)
-    counts = scanning.counted(state.counts, page, found, injected, now + one.skew)
+    counts = scanning.counted(state.counts, page, found, injected, present.told)
     after = replace(state, cursor=page.next, counts=counts)
     if not one.dry:
         tx.scans.save(after)
@@ -140,20 +153,22 @@ def complete(tx: Transaction, one: Pass, now: datetime) -> ScanReport:
     """The list was read to its end: what it came to, what cannot be proven, and how far the watermark goes."""
     state = _standing(tx, one)
     assert state.window is not None
-    end = scanning.end_of(state.window, one.coverage, one.last, now)
-    holes = _holes(one, state, now)
-    start = max([state.window.start, *(hole.end for hole in holes)])
+    present = one.present(tx, now)
+    holes = _holes(one, state, present)
+    part = scan_window.settled(state, one.spec, present, one.last)
+    part = Window(max([part.start, *(hole.end for hole in holes)]), part.end)
     unlisted, ids = 0, list[str]()
-    if start <= end:
-        unlisted, ids = tx.events.unlisted(one.spec.source, start, end, one.job.name, NAMED)
+    if part.start <= part.end:
+        came = scan_window.came_within(part, state.watermark, one.spec, present, one.last)
+        unlisted, ids = tx.events.unlisted(one.spec.source, part, came, one.job.name, NAMED)
     if one.dry:
         unlisted, ids = max(0, unlisted - one.unmarked), []
     why = scanning.doubt(one.coverage, state.counts, unlisted)
-    watermark = scanning.advanced(state.watermark, *(hole.end for hole in holes), None if why else end)
+    watermark = scan_window.advanced(state.watermark, *(hole.end for hole in holes), None if why else part.end)
     report = replace(_report(one, state, holes, now, watermark, why), unlisted=unlisted, unlisted_ids=tuple(ids))
     _write(tx, one, report)
     if not one.dry:
-        tx.scans.save(replace(state, watermark=watermark, window=None, cursor=None, counts=Counts(), began_at=None))
+        tx.scans.save(replace(state, watermark=watermark, window=None, cursor=None, counts=Counts()))
     return report
 
 
@@ -161,10 +176,10 @@ def break_off(tx: Transaction, one: Pass, why: str, now: datetime, *, failed: bo
     """The window stays as it stands. A report of it if there is news: it failed, or something cannot be listed any
     more."""
     state = _standing(tx, one)
-    holes = _holes(one, state, now)
+    holes = _holes(one, state, one.present(tx, now))
     if not (failed or holes):
         return None
-    watermark = scanning.advanced(state.watermark, *(hole.end for hole in holes))
+    watermark = scan_window.advanced(state.watermark, *(hole.end for hole in holes))
     report = _report(one, state, holes, now, watermark, why)
     _write(tx, one, report)
     if not one.dry:
@@ -174,7 +189,7 @@ def break_off(tx: Transaction, one: Pass, why: str, now: datetime, *, failed: bo
 
 def list_anew(tx: Transaction, one: Pass) -> ScanState:
     """The window from its start: its cursor means nothing any more."""
-    state = scanning.anew(_standing(tx, one))
+    state = scan_window.anew(_standing(tx, one))
     if not one.dry:
         tx.scans.save(state)
     return state
@@ -198,12 +213,12 @@ def _standing(tx: Transaction, one: Pass) -> ScanState:
     return state
 
 
-def _holes(one: Pass, state: ScanState, now: datetime) -> tuple[Hole, ...]:
-    part = scanning.lost(state, one.spec, one.coverage, now + one.skew)
-    if part is None:
+def _holes(one: Pass, state: ScanState, present: Present) -> tuple[Hole, ...]:
+    lost = scan_window.lost(state, one.spec, present)
+    if lost is None:
         return ()
-    why = "older than what the provider still lists"
-    return (Hole(one.job.name, one.spec.source, part.start, part.end, why, now),)
+    part, why = lost
+    return (Hole(one.job.name, one.spec.source, part.start, part.end, why, present.now),)
 
 
 def _report(

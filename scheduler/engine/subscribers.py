@@ -60,15 +60,15 @@ def by_source(jobs: Iterable[Job]) -> dict[str, tuple[Subscriber, ...]]:
     return found
 
 
-def told(event: NewEvent | Event, seq: int, *, late: bool = False) -> Told:
+def told(event: NewEvent | Event, seq: int) -> Told:
     """A body that is neither JSON nor a form, or nested without measure, is a text."""
     try:
         data = document_of(event.body, event.content_type)
     except InvalidInput:
-        return Told(event, seq, _as_text(event.body), late)
+        return Told(event, seq, _as_text(event.body))
     openers = event.body.count(b"[") + event.body.count(b"{")
     deep = openers > DEEPEST and _depth(data) > DEEPEST
-    return Told(event, seq, _as_text(event.body) if deep else data, late)
+    return Told(event, seq, _as_text(event.body) if deep else data)
 
 
 def _as_text(body: bytes) -> str:

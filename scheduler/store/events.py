@@ -14,12 +14,9 @@ from sqlalchemy import (
     Row,
     Select,
     Text,
-    delete,
     exists,
     func,
     literal,
-    not_,
-    or_,
     select,
     text,
     true,
@@ -28,18 +25,19 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql.expression import TableValuedAlias
 
-from scheduler.core.event import MADE_UP, Event, Known, NewEvent, Reject, Via
+from scheduler.core.compensator import Window
+from scheduler.core.event import Event, Known, NewEvent, Reject, Via
+from scheduler.store import forgetting
 from scheduler.store import rejects as rejects_kept
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.event_rows import BARE, bare, event_row, pairs
 from scheduler.store.promote import distinct
-from scheduler.store.session import Session, chunks
+from scheduler.store.session import Session
+from scheduler.store.unlisted import unlisted
 
 BYTES = 8 << 20
 """Of bodies in one statement, unless a single one is larger."""
-STRETCH = 100_000
-"""Events that one statement compares with what was listed, unless more occurred in one microsecond."""
 
 Key = tuple[str, str]
 """(source, id)"""
@@ -120,12 +118,13 @@ class SqlEvents:
         insert_all(self.session, t.listings, rows, new_only=True)
 
     def newest(self, source: str, subjects: Collection[str]) -> dict[str, tuple[datetime, str]]:
-        """Per subject, of the stored events that say when they occurred: the greatest (occurred_at, id); one query."""
+        """Per subject, of the stored events that are not held: the greatest (when it occurred, id), where an event
+        without a time counts from when it was received; one query."""
         each = self._each(subjects)
-        of_subject = (_E.source == source, _E.subject == each.c.value, t.HAS_TIME)
-        instant = select(func.max(_E.occurred_at)).where(*of_subject).correlate(each).scalar_subquery()
-        newest = select(_E.id).where(*of_subject).order_by(_E.occurred_at.desc(), _E.id.desc()).limit(1)
-        rows = self.session.rows(select(each.c.value, instant, newest.correlate(each).scalar_subquery()))
+        free = select(t.RANKED_AT, _E.id).where(_E.source == source, _E.subject == each.c.value, t.IS_FREE)
+        newest = free.order_by(t.RANKED_AT.desc(), _E.id.desc()).limit(1).correlate(each)
+        instant, event = (newest.with_only_columns(column).scalar_subquery() for column in (t.RANKED_AT, _E.id))
+        rows = self.session.rows(select(each.c.value, instant, event))
         return {subject: (at, event) for subject, at, event in rows if event is not None}
 
     def _each(self, texts: Collection[str]) -> TableValuedAlias:
@@ -174,11 +173,12 @@ class SqlEvents:
     def known(self, source: str, ids: Collection[str], job: str = "") -> dict[str, Known]:
         """Those of these ids that the inbox has, as the scan job `job` sees them; one query."""
         seen = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
-        columns = (_E.id, _E.seq, _E.received_at, _E.found_by, t.IS_MISSED.label("missed"), seen.label("listed"))
+        told = (t.IS_MISSED.label("missed"), seen.label("listed"), t.IS_UNDATED.label("undated"))
+        columns = (_E.id, _E.seq, _E.received_at, _E.found_by, *told)
         rows = self.session.rows(self._named(source, ids, columns)).all()
         return {
-            event: Known(seq, received, found_by, bool(missed), bool(listed))
-            for event, seq, received, found_by, missed, listed in rows
+            event: Known(seq, received, found_by, bool(missed), bool(listed), bool(undated))
+            for event, seq, received, found_by, missed, listed, undated in rows
         }
 
     def _named(
@@ -194,33 +194,11 @@ class SqlEvents:
         found = (one.with_for_update(key_share=True) if lock else one).lateral("named")
         return select(found).select_from(each.join(found, true())).order_by(each.c.value)
 
-    def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
-        """Events that came by webhook, were not made up (event.MADE_UP), occurred in `[start, end]` and were in no list
-        that `job` has read: how many, and the ids of up to `limit`, oldest first."""
-        seen = exists().where(t.listings.c.event == _E.seq, t.listings.c.job == job)
-        count, ids = 0, list[str]()
-        for some in self._stretches(source, start, end):
-            where = (*some, _E.vouched_by != MADE_UP, not_(seen))
-            here = self.session.rows(select(func.count()).select_from(t.events).where(*where)).scalar_one()
-            if here and len(ids) < limit:
-                query = select(_E.id).where(*where).order_by(_E.occurred_at, _E.seq).limit(limit - len(ids))
-                ids += self.session.rows(query).scalars()
-            count += here
-        return count, ids
-
-    def _stretches(self, source: str, start: datetime, end: datetime) -> Iterator[tuple[ColumnElement[bool], ...]]:
-        """Conditions for what came by webhook and occurred in `[start, end]`, in parts that a statement has the time to
-        look at, oldest first."""
-        came = (_E.source == source, t.CAME_BY_WEBHOOK, _E.occurred_at <= end)
-        while True:
-            rest = (*came, _E.occurred_at >= start)
-            after = select(_E.occurred_at).where(*rest).order_by(_E.occurred_at).offset(STRETCH).limit(1)
-            edge: datetime | None = self.session.rows(after).scalar()
-            if edge is None or edge == start:
-                yield rest
-                return
-            yield (*rest, _E.occurred_at < edge)
-            start = edge
+    def unlisted(self, source: str, occurred: Window, came: Window, job: str, limit: int) -> tuple[int, list[str]]:
+        """Events that came by webhook, were not made up (event.MADE_UP), were in no list that `job` has read, and
+        occurred in `occurred` or, if they do not say when they did, came in `came` (both ends included): how many, and
+        the ids of up to `limit`, those with a time first, each oldest first."""
+        return unlisted(self.session, source, occurred, came, job, limit)
 
     def reject(self, rejects: Sequence[Reject], keep: int, size: int) -> None:
         """Keeps them, in this order, and of each source and reason the newest `keep`, or fewer if their bodies have
@@ -228,9 +206,9 @@ class SqlEvents:
         read."""
         rejects_kept.add(self.session, rejects, keep, size)
 
-    def rejects(self, source: str, limit: int, after: int = 0) -> list[Reject]:
-        """Those of `seq` greater than `after` that were not accepted since, oldest first."""
-        return rejects_kept.oldest(self.session, source, limit, after)
+    def rejects(self, source: str, limit: int, after: int = 0, since: datetime | None = None) -> list[Reject]:
+        """Those of `seq` greater than `after` that came at `since` or later and were not accepted, oldest first."""
+        return rejects_kept.oldest(self.session, source, limit, after, since)
 
     def accept(self, seqs: Collection[int], now: datetime) -> None:
         """These refused requests were verified again, and stored."""
@@ -242,19 +220,14 @@ class SqlEvents:
         return list(self.session.rows(distinct(_E.source, true())).scalars())
 
     def prune(self, source: str, keep: timedelta, now: datetime, limit: int) -> int:
-        """Deletes events received longer than `keep` ago, at most `limit`; the number. Never one of which a run is
-        unfinished or a dead letter, nor one that is held."""
-        needed = exists().where(t.runs.c.event == _E.seq, or_(t.IS_PENDING, t.IS_RUNNING, t.DEAD_LETTER))
-        query = (
-            select(_E.seq)
-            .where(_E.source == source, _E.received_at < now - keep, not_(t.IS_HELD), not_(needed))
-            .order_by(_E.received_at)
-            .limit(limit)
-        )
-        removed = 0
-        for seqs in chunks(self.session.rows(query).scalars().all()):
-            removed += self.session.write(delete(t.events).where(self.session.among(_E.seq, seqs)))
-        return removed
+        """Deletes events and refused requests received longer than `keep` ago, at most `limit`; the number. Never an
+        event of which a run is unfinished or a dead letter, nor one that is held."""
+        return forgetting.prune(self.session, source, keep, now, limit)
+
+    def forgotten(self, source: str) -> datetime | None:
+        """Of events that were received later than this every id is known (None: of all). Read after `known` it holds
+        for what that did not find."""
+        return forgetting.forgotten(self.session, source)
 
 
 def _listed(

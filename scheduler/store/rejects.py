@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import and_, delete, func, or_, select, true, update
 
@@ -47,9 +48,18 @@ def _let_go(session: Session, source: str, reason: str, keep: int, size: int) ->
     session.write(update(t.rejects).where(_R.seq == oldest).values(dropped=_R.dropped + dropped))
 
 
-def oldest(session: Session, source: str, limit: int, after: int) -> list[Reject]:
+def oldest(session: Session, source: str, limit: int, after: int, since: datetime | None) -> list[Reject]:
     query = select(t.rejects).where(_R.source == source, _R.seq > after, _WAITS).order_by(_R.seq).limit(limit)
+    if since is not None:
+        query = query.where(_R.at >= since)
     return [reject_of(row) for row in session.rows(query)]
+
+
+def prune(session: Session, source: str, before: datetime, limit: int) -> int:
+    """Deletes those that came before, at most `limit`; the number."""
+    old = select(_R.seq).where(_R.source == source, _R.at < before).order_by(_R.at).limit(limit)
+    seqs = session.rows(old).scalars().all()
+    return session.write(delete(t.rejects).where(session.among(_R.seq, seqs))) if seqs else 0
 
 
 def newest(session: Session, source: str, limit: int) -> Rejects:

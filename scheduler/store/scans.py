@@ -47,6 +47,7 @@ class SqlScans:
             "cursor": state.cursor,
             "counts": _counts_row(state.counts),
             "began_at": state.began_at,
+            "set_back_at": state.set_back_at,
             "query": state.query,
             "run": state.run,
         }
@@ -158,6 +159,7 @@ def _state(row: Row[Any]) -> ScanState:
         cursor=row.cursor,
         counts=counts,
         began_at=row.began_at,
+        set_back_at=row.set_back_at,
         query=row.query,
         run=row.run,
     )

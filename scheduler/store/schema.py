@@ -15,7 +15,7 @@ from scheduler.core.errors import StartError
 from scheduler.store import tables as t
 from scheduler.store.dialects.base import Database
 
-HEAD = "0012"
+HEAD = "0013"
 """The newest revision that this release knows."""
 OLDEST_RELEASE = "0.1.0"
 """The oldest release that may run on the schema of `HEAD`."""

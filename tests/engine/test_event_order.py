@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.core.event import NewEvent, Via
 from scheduler.core.model import Status, WaitsFor
+from scheduler.engine import inbox
 from scheduler.store.store import SqlStore
 from tests.engine.doubles import START
 from tests.engine.rig import Rig, failed
@@ -90,6 +91,44 @@ def test_late_is_about_the_subject(rig: Rig) -> None:
     told(rig, at(5, about="a"))
     told(rig, at(1, "b1", "b"), event("untimed", subject="a"), event("nobody", occurred_at=START))
     assert not any(one["late"] for one in said(rig).values())
+
+
+def _paused(paused: bool) -> str:
+    return subscribed({"ticket": ORDERED}, payments={"paused": paused})
+
+
+def test_what_was_held_is_late_where_a_newer_one_was_handed_on_before(rig: Rig) -> None:
+    """R16: e2 is handled, its source is paused, a scan finds e1; what is held with it is no reason."""
+    told(rig, at(2), at(2, "b2", "b"))
+    rig.reload(_paused(True))
+    told(rig, at(1, via=Via.SCAN), at(3), at(4), at(3, "b3", "b"))
+    rig.reload(_paused(False))
+    rig.tick()
+    late = {name: one["late"] for name, one in said(rig).items()}
+    assert late == {"e2": False, "b2": False, "e1": True, "e3": False, "e4": False, "b3": False}
+
+
+def test_what_is_let_go_in_parts_is_late_where_the_parts_are_out_of_order(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "TOGETHER", 2)
+    rig.reload(_paused(True))
+    told(rig, at(3), at(4))
+    told(rig, at(1), at(5))
+    rig.reload(_paused(False))
+    told(rig, at(6, "fresh", "b"), at(2, "old"))
+    rig.tick()
+    late = {name: one["late"] for name, one in said(rig).items()}
+    assert late == {"fresh": False, "old": False, "e3": False, "e4": False, "e1": True, "e5": False}
+
+
+def test_what_was_held_without_a_time_is_as_old_as_its_coming(rig: Rig) -> None:
+    rig.reload(_paused(True))
+    told(rig, event("held", subject="a", received_at=START))
+    rig.reload(_paused(False))
+    told(rig, event("fresh", subject="a", received_at=rig.turn(minutes=1)))
+    rig.tick()
+    assert {name: one["late"] for name, one in said(rig).items()} == {"fresh": False, "held": True}
 
 
 def test_also_jobs_without_an_order_are_told_what_is_late(store: SqlStore) -> None:

@@ -101,6 +101,23 @@ def dropped(rig: Rig, source: str = "payments") -> tuple[int, int]:
     return found.kept, found.dropped
 
 
+def test_what_was_refused_longer_ago_than_ids_are_kept_is_not_taken(store: SqlStore) -> None:
+    """Its event may have come once more, been handled, and be forgotten."""
+    rig = Rig(store, subscribed(payments={"keep": "3d"}))
+    keep(rig, reject(1))
+    told(rig, event("e1"))
+    rig.turn(days=2)
+    keep(rig, replace(reject(3), at=rig.clock.now()))
+    rig.turn(days=2)
+    done = rig.inbox.reverify("payments", fixed)
+    assert [new.id for _, new in done.stored] == ["e3"]
+    assert (done.refused, done.after) == ((), None)
+    assert left(rig) == [b'{"id": "e1"}']
+    rig.retention.tick(rig.clock.now())
+    assert left(rig) == []
+    assert dropped(rig) == (0, 0), "nobody misses it"
+
+
 def test_what_was_refused_is_stored_once_it_is_right(rig: Rig) -> None:
     keep(rig, reject(1), reject(2), reject(3))
     done = rig.inbox.reverify("payments", fixed)

@@ -29,15 +29,16 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 @dataclass
 class Provider:
-    """Implements Compensator. `skew`: its clock minus ours. `tells`: coverage says what its clock is. `visible_after`:
-    how long an event is there before it is listed. `fails`: what is raised instead of a page, by the number of the call
-    (1, 2, …). `before_page` is called with that number before each page."""
+    """Implements Compensator. `skew`: its clock minus ours. `tells`: coverage says what its clock is. `silent`: no page
+    does. `visible_after`: how long an event is there before it is listed. `fails`: what is raised instead of a page, by
+    the number of the call (1, 2, …). `before_page` is called with that number before each page."""
 
     clock: TurnedClock
     size: int = 2
     newest_first: bool = False
     skew: timedelta = timedelta(0)
     tells: bool = True
+    silent: bool = False
     keeps: timedelta | None = None
     trusted: str = ""
     whole_seconds: bool = False
@@ -83,13 +84,13 @@ class Provider:
             if self.calls in self.fails:
                 raise self.fails[self.calls]
             rest = self._rest(window, after)
-            items = rest[: self.size]
+            items, told = rest[: self.size], None if self.silent else self.now
             if len(rest) <= self.size:
-                yield Page(tuple(one for _, one in items), None, self.now)
+                yield Page(tuple(one for _, one in items), None, told)
                 return
             after = items[-1][0]
             following = {"at": after[0].isoformat(), "id": after[1]}
-            yield Page(tuple(one for _, one in items), following, self.now)
+            yield Page(tuple(one for _, one in items), following, told)
 
     def _rest(
         self, window: Window, after: tuple[datetime, str] | None
@@ -173,6 +174,10 @@ class ScanRig(Rig):
     def webhook(self, name: str, ago: timedelta = timedelta(0), **how: Any) -> None:
         at = self.clock.now() - ago
         told(self, event(name, occurred_at=at, received_at=self.clock.now(), **how))
+
+    def undated(self, *names: str, **how: Any) -> None:
+        """Webhooks that come now and do not say when their events occurred."""
+        told(self, *(event(name, received_at=self.clock.now(), **how) for name in names))
 
     # ------------------------------------------------------------ looking
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.core.compensator import CursorExpired, ListedEvent, ListingFailed, Throttled
+from scheduler.core.compensator import CursorExpired, ListedEvent, ListingFailed, Throttled, Window
 from scheduler.core.errors import DatabaseAway
 from scheduler.engine.inbox import EventInbox
 from scheduler.store.store import SqlStore
@@ -133,5 +133,6 @@ def test_every_event_is_handled_once(sqlite: SqlStore, seed: int) -> None:
         counts = report.counts
         assert counts.listed == counts.known + counts.injected + counts.too_young + counts.undecodable
     with rig.store.read() as tx:
-        total, ids = tx.events.unlisted("payments", rig.clock.now() - 40 * HOUR, rig.clock.now(), "scan", 10)
+        everything = Window(rig.clock.now() - 40 * HOUR, rig.clock.now())
+        total, ids = tx.events.unlisted("payments", everything, everything, "scan", 10)
     assert (total, ids) == (0, [])

@@ -161,12 +161,92 @@ def test_r07_a_clock_that_only_pages_tell_holds_the_watermark_back(rig: ScanRig)
     assert rig.stands().watermark == START - 15 * MINUTE
 
 
-def test_r07_a_clock_that_is_set_back_takes_no_watermark_with_it(rig: ScanRig) -> None:
+def test_r07_a_clock_that_is_set_back_takes_the_watermark_with_it(rig: ScanRig) -> None:
+    """What occurs next occurs before it, by that clock."""
     rig.scan()
     rig.provider.skew = -30 * MINUTE
     assert rig.scan().status is Status.COMPLETED
     assert rig.provider.windows[1].end == START - 35 * MINUTE
-    assert rig.stands().watermark == START - 5 * MINUTE
+    assert rig.stands().watermark == START - 35 * MINUTE
+
+
+@pytest.mark.parametrize("passes", [40 * MINUTE, 5 * HOUR])
+@pytest.mark.parametrize("scans", [1, 3])
+def test_r07_what_occurs_after_a_providers_clock_was_ahead_is_found(
+    store: SqlStore, scans: int, passes: timedelta
+) -> None:
+    """One scan or more by a clock that is three hours ahead, and again when it is right."""
+    rig = ScanRig(store, {"scan": {"margin": "0s"}})
+    rig.scan()
+    rig.provider.skew = 3 * HOUR
+    for _ in range(scans):
+        rig.turn(minutes=10)
+        rig.scan()
+    rig.provider.skew = timedelta(0)
+    rig.turn(minutes=10)
+    rig.provider.happens("lost")
+    rig.turn(seconds=passes.total_seconds())
+    assert rig.scan().status is Status.COMPLETED
+    assert rig.handled() == ["lost"]
+    assert rig.stands().watermark == rig.clock.now() - 5 * MINUTE
+    assert rig.holes() == []
+
+
+def test_r07_a_watermark_that_was_set_back_stays_there_until_something_is_proven(rig: ScanRig) -> None:
+    rig.provider.skew = 3 * HOUR
+    rig.scan()
+    rig.provider.skew = timedelta(0)
+    rig.provider.trusted = "not now"
+    for _ in range(3):
+        rig.turn(hours=1)
+        assert rig.scan().status is Status.FAILED
+        assert rig.stands().watermark == START - 5 * MINUTE
+
+
+@pytest.mark.parametrize("ahead", [3 * HOUR, 9 * HOUR])
+@pytest.mark.parametrize("passes", [30 * MINUTE, 4 * HOUR])
+def test_r07_what_occurs_after_our_own_clock_was_ahead_is_found(
+    store: SqlStore, ahead: timedelta, passes: timedelta
+) -> None:
+    """And nobody tells the provider's. The next scan comes soon, or when the clock has caught up, as a planned one."""
+    rig = ScanRig(store, {"scan": {"margin": "0s", "first_window": "10m"}})
+    rig.provider.tells, rig.provider.silent = False, True
+    rig.scan()
+    rig.turn(minutes=30)
+    rig.tick()
+    rig.clock.step(seconds=ahead.total_seconds())
+    rig.tick(seconds=1)
+    rig.provider.skew = -ahead
+    for _ in range(4):
+        rig.provider.happens(f"e{len(rig.provider.events)}")
+        rig.turn(minutes=30)
+        rig.scan()
+    rig.clock.step(seconds=-ahead.total_seconds())
+    rig.provider.skew = timedelta(0)
+    rig.tick(seconds=1)
+    rig.provider.happens("after")
+    rig.turn(seconds=passes.total_seconds())
+    assert rig.scan().status is Status.COMPLETED
+    assert sorted(rig.handled()) == ["after", "e0", "e1", "e2", "e3"]
+    assert rig.stands().watermark == rig.clock.now() - 5 * MINUTE
+
+
+def test_r07_what_began_after_our_clock_was_set_back_goes_on(store: SqlStore) -> None:
+    """The time comes twice, and a listing of several attempts began in its second coming."""
+    rig = ScanRig(store, {"scan": {"margin": "0s"}}, most_pages=1)
+    for minute in (50, 40, 30, 20, 10):
+        rig.provider.happens(f"e{minute}", minute * MINUTE)
+    rig.tick()
+    rig.clock.step(hours=-1)
+    rig.provider.skew = HOUR
+    rig.tick(seconds=1)
+    rig.turn(minutes=30)
+    rig.scan()
+    for _ in range(3):
+        rig.tick(seconds=7)
+    assert rig.handled() == ["e50", "e40", "e30", "e20", "e10"]
+    assert [cursor is None for cursor in rig.provider.cursors] == [True, False, False]
+    assert len({window.start for window in rig.provider.windows}) == 1
 
 
 def test_r08_the_lower_end_belongs_to_the_window(store: SqlStore) -> None:

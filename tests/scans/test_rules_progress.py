@@ -178,6 +178,81 @@ def test_r13_a_margin_that_reaches_further_than_the_list_is_no_hole(store: SqlSt
     assert rig.holes() == []
 
 
+SHORT = {"payments": {"keep": "2d"}}
+
+
+def _known_and_forgotten(rig: ScanRig) -> datetime:
+    """After three days without a scan; the watermark before them."""
+    rig.scan()
+    watermark = rig.stands().watermark
+    assert watermark is not None
+    for hours in range(0, 72, 6):
+        rig.provider.happens(f"e{hours}")
+        rig.webhook(f"e{hours}")
+        rig.tick()
+        rig.finish()
+        rig.turn(hours=6)
+    return watermark
+
+
+def test_r13_what_the_inbox_has_forgotten_is_a_hole_and_not_found_again(store: SqlStore) -> None:
+    """Its ids are kept for two days, and there was no scan for three."""
+    rig = ScanRig(store, sources=SHORT)
+    rig.provider.size = 100
+    watermark = _known_and_forgotten(rig)
+    before = rig.handled()
+    rig.retention.tick(rig.clock.now())
+    rig.provider.happens("lost", 30 * HOUR)
+    assert rig.scan().status is Status.COMPLETED
+    (hole,) = rig.holes()
+    assert (hole.start, hole.end) == (watermark, START + 18 * HOUR + timedelta(seconds=1))
+    assert "the inbox remembers" in hole.why
+    assert rig.report.counts.injected == 1
+    assert rig.report.unlisted == 0
+    assert rig.handled() == [*before, "lost"]
+    rig.scan()
+    assert rig.holes() == [hole]
+
+
+def test_r13_what_is_forgotten_while_a_list_is_read_is_not_found_again(store: SqlStore) -> None:
+    rig = ScanRig(store, sources=SHORT)
+    rig.provider.size = 1
+    _known_and_forgotten(rig)
+
+    def meanwhile(number: int) -> None:
+        if number == 3:
+            rig.retention.tick(rig.clock.now())
+
+    rig.provider.before_page = meanwhile
+    assert rig.scan().status is Status.COMPLETED
+    assert rig.report.counts.injected == 0
+    assert [hole.end for hole in rig.holes()] == [START + 18 * HOUR + timedelta(seconds=1)]
+
+
+def test_r13_a_longer_keep_brings_back_nothing_that_is_forgotten(store: SqlStore) -> None:
+    rig = ScanRig(store, sources=SHORT)
+    _known_and_forgotten(rig)
+    rig.retention.tick(rig.clock.now())
+    rig.reload(rig.text.replace('"keep": "2d"', '"keep": "30d"'))
+    assert rig.scan().status is Status.COMPLETED
+    assert rig.report.counts.injected == 0
+    assert len(rig.holes()) == 1
+
+
+@pytest.mark.parametrize("came", [False, True])
+def test_r13_nothing_is_a_hole_of_which_nothing_was_forgotten(store: SqlStore, came: bool) -> None:
+    """A fresh source, and one that was quiet for longer than it keeps what comes."""
+    rig = ScanRig(store, {"scan": {"first_window": "46h"}}, sources=SHORT)
+    if came:
+        rig.scan()
+        rig.turn(days=9)
+    rig.provider.happens("lost", 40 * HOUR)
+    rig.retention.tick(rig.clock.now())
+    assert rig.scan().status is Status.COMPLETED
+    assert rig.holes() == []
+    assert rig.handled() == ["lost"]
+
+
 def test_r14_the_first_scan_begins_where_its_author_says(store: SqlStore) -> None:
     rig = ScanRig(store, {"scan": {"first_window": "2h"}})
     rig.provider.happens("history", 3 * HOUR)
@@ -208,6 +283,15 @@ def test_r16_an_old_event_that_is_found_late_says_so(rig: ScanRig) -> None:
     """G14: a handler can refuse to put an older state over a newer one."""
     rig.provider.happens("v1", 50 * MINUTE, about="order-7")
     rig.webhook("v2", 40 * MINUTE, subject="order-7")
+    rig.scan()
+    late = {run.payload["event"]["id"]: run.payload["event"]["late"] for run in rig.payloads()}
+    assert late == {"v2": False, "v1": True}
+
+
+def test_r16_where_webhooks_carry_no_time_they_are_as_new_as_their_coming(rig: ScanRig) -> None:
+    rig.turn(minutes=40)
+    rig.provider.happens("v1", 40 * MINUTE, about="order-7")
+    rig.undated("v2", subject="order-7")
     rig.scan()
     late = {run.payload["event"]["id"]: run.payload["event"]["late"] for run in rig.payloads()}
     assert late == {"v2": False, "v1": True}

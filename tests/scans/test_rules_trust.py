@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -40,6 +41,94 @@ def test_r19_an_empty_list_is_no_proof(rig: ScanRig) -> None:
     assert rig.scan().status is Status.FAILED
     assert "the list is empty, and 1 webhook of this time came" in rig.report.why
     assert rig.stands().watermark == watermark
+
+
+def test_r19_an_empty_list_is_no_proof_where_webhooks_carry_no_time(rig: ScanRig) -> None:
+    """As of GitHub: the number of another hook."""
+    rig.undated("a", "b", "c")
+    rig.turn(minutes=30)
+    for _ in range(2):
+        assert rig.scan().status is Status.FAILED
+        assert "the list is empty, and 3 webhooks of this time came" in rig.report.why
+        assert rig.stands().watermark is None
+        rig.turn(minutes=30)
+
+
+def test_r19_webhooks_without_a_time_that_the_list_lacks_are_reported_once(store: SqlStore) -> None:
+    rig = ScanRig(store, {"scan": {"margin": "0s", "first_window": "1h"}})
+    for number in range(6):
+        rig.provider.happens(f"e{number}")
+        rig.undated(f"e{number}", f"forged{number}")
+        rig.turn(minutes=4)
+        assert rig.scan().status is Status.COMPLETED
+    rig.turn(minutes=10)
+    rig.scan()
+    told = [name for report in reversed(rig.reports()) for name in report.unlisted_ids]
+    assert told == [f"forged{number}" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("skew", "tells", "margin"),
+    [
+        (timedelta(0), "before", "0s"),
+        (2 * HOUR, "before", "1h"),
+        (-2 * HOUR, "pages", "0s"),
+        (2 * HOUR, "pages", "1h"),
+        (4 * MINUTE, "never", "0s"),
+    ],
+)
+def test_r19_a_webhook_without_a_time_is_no_alarm_however_late_it_comes(
+    sqlite: SqlStore, skew: timedelta, tells: str, margin: str
+) -> None:
+    """Its event is before the window, in it, or younger than it: one list or another has had it, or will."""
+    rig = ScanRig(sqlite, {"scan": {"margin": margin, "first_window": "4h"}})
+    rig.provider.skew, rig.provider.size = skew, 100
+    rig.provider.tells, rig.provider.silent = tells == "before", tells == "never"
+    late: list[tuple[int, str]] = []
+    for number in range(60):
+        rig.provider.happens(f"e{number}")
+        late.append((number + (0, 1, 2, 9, 30)[number % 5], f"e{number}"))
+        rig.undated(*(name for due, name in late if due <= number))
+        late = [(due, name) for due, name in late if due > number]
+        rig.finish()
+        if number > 20 and number % 3 == 0:
+            rig.turn(minutes=2)
+            assert rig.scan().status is Status.COMPLETED
+        rig.turn(minutes=4)
+    assert len(rig.reports()) > 10
+    assert [report.unlisted_ids for report in rig.reports() if report.unlisted] == []
+
+
+def test_r19_a_webhook_without_a_time_of_an_event_from_before_the_first_list_is_no_alarm(store: SqlStore) -> None:
+    """Nor of one from a hole. `margin` says how late one may be."""
+    rig = ScanRig(store, {"scan": {"first_window": "2h"}})
+    rig.provider.keeps = 2 * HOUR
+    for number in range(2):
+        rig.turn(hours=12)
+        rig.undated(f"before{number}")
+        rig.turn(minutes=70)
+        rig.provider.happens(f"listed{number}")
+        rig.turn(minutes=10)
+        assert rig.scan().status is Status.COMPLETED
+        assert rig.report.unlisted == 0
+    assert len(rig.holes()) == 1
+
+
+def test_r19_a_dry_run_tells_of_webhooks_without_a_time_as_the_scan_after_it_does(rig: ScanRig) -> None:
+    rig.provider.size = 100
+    for number in range(5):
+        rig.provider.happens(f"e{number}")
+        rig.undated(f"e{number}")
+        rig.turn(minutes=4)
+    rig.undated("forged")
+    rig.turn(minutes=11)
+    rig.provider.happens("last")
+    rig.undated("last")
+    rig.turn(minutes=6)
+    rig.scan(dry_run=True)
+    assert (rig.report.dry_run, rig.report.unlisted) == (True, 1)
+    rig.scan()
+    assert (rig.report.dry_run, rig.report.unlisted, rig.report.unlisted_ids) == (False, 1, ("forged",))
 
 
 def test_r19_webhooks_that_the_list_lacks_are_reported(rig: ScanRig) -> None:

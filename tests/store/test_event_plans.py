@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import bindparam, text
 
+from scheduler.core.compensator import Window
 from scheduler.core.event import NewEvent, Via
 from scheduler.core.event_queries import EventFilter
 from scheduler.core.ids import new_id
@@ -29,7 +30,8 @@ _EVENTS = """
 INSERT INTO events (source, id, via, received_at, type, subject, occurred_at, content_type, vouched_by, found_by,
     problems, webhook_at, duplicates, held)
 SELECT CASE WHEN n % 50 = 0 THEN 'rare' ELSE 'shop' END, 'evt_' || n, CASE WHEN n % 100 = 7 THEN 'scan' ELSE 'webhook'
-    END, :then, 'order.paid', 'order-' || (n / 4), :then, 'application/json', 'env SECRET', '', '[]',
+    END, :then, 'order.paid', 'order-' || (n / 4), CASE WHEN n % 10 = 3 THEN NULL ELSE :then END, 'application/json',
+    'env SECRET', '', '[]',
     CASE WHEN n % 100 = 7 THEN NULL ELSE :then END, 0, {no}
 FROM ({numbers}) AS numbers
 """
@@ -93,13 +95,14 @@ HOT: dict[str, Callable[[Transaction], object]] = {
     "known": lambda tx: tx.events.known("shop", PAGE),
     "known in a small page": lambda tx: tx.events.known("shop", PAGE[:1]),
     "listed": lambda tx: tx.events.listed("scan", range(1, 500), T0),
-    "unlisted": lambda tx: tx.events.unlisted("shop", T0 - HOUR, T0, "scan", 100),
+    "unlisted": lambda tx: tx.events.unlisted("shop", Window(T0 - HOUR, T0), Window(T0 - HOUR, T0), "scan", 100),
     "newest": lambda tx: tx.events.newest("shop", SUBJECTS),
     "held": lambda tx: tx.events.held(["shop", "rare"], 100),
     "release": lambda tx: tx.events.release(range(1, 500)),
     "get": lambda tx: tx.events.get("shop", "evt_1"),
     "by seq": lambda tx: tx.events.by_seq(range(1, 100)),
     "rejects": lambda tx: tx.events.rejects("shop", 100),
+    "rejects of late": lambda tx: tx.events.rejects("shop", 100, since=T0 - DAY),
     "accept": lambda tx: tx.events.accept([1, 2], T0),
     "prune": lambda tx: tx.events.prune("shop", 30 * DAY, T0, 100),
     "prune nothing": lambda tx: tx.events.prune("shop", 90 * DAY, T0, 100),

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from scheduler.core.compensator import Window
 from scheduler.core.event import Event, Known, NewEvent, Reject, Via
 from scheduler.core.model import Status
 from scheduler.core.signature import Refusal
-from scheduler.store import events as events_module
+from scheduler.store import unlisted as unlisted_module
 from scheduler.store.store import SqlStore
 from tests.store.world import DAY, HOUR, MINUTE, SECOND, T0, add, claim, new_run, set_up, settle, settlement
 
 SOURCE = "shop"
+NEVER = Window(T0 - DAY, T0 - DAY)
 
 
 def told(event: str, **changes: Any) -> NewEvent:
@@ -152,10 +154,15 @@ def test_large_bodies_travel_apart(store: SqlStore) -> None:
 
 
 def _unlisted(
-    store: SqlStore, start: datetime, end: datetime, job: str = "scan", limit: int = 100
+    store: SqlStore,
+    start: datetime,
+    end: datetime,
+    job: str = "scan",
+    limit: int = 100,
+    came: Window = NEVER,
 ) -> tuple[int, list[str]]:
     with store.read() as tx:
-        return tx.events.unlisted(SOURCE, start, end, job, limit)
+        return tx.events.unlisted(SOURCE, Window(start, end), came, job, limit)
 
 
 def test_webhooks_that_no_list_of_this_job_had(store: SqlStore) -> None:
@@ -184,20 +191,52 @@ def test_webhooks_that_no_list_of_this_job_had(store: SqlStore) -> None:
     assert _unlisted(store, T0, T0 + HOUR, job="nightly") == (4, ["start", "injected", "listed", "end"])
 
 
-def test_a_long_window_is_compared_in_stretches(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_module, "STRETCH", 3)
+def test_webhooks_without_a_time_are_compared_by_when_they_came(store: SqlStore) -> None:
+    answer = put(
+        store,
+        told("early", received_at=T0 - SECOND),
+        told("first", received_at=T0),
+        told("listed", received_at=T0 + SECOND),
+        told("last", received_at=T0 + HOUR),
+        told("late", received_at=T0 + HOUR + SECOND),
+        told("made up", received_at=T0, vouched_by="send-test"),
+        told("elsewhere", received_at=T0, source="other"),
+        told("dated", received_at=T0, occurred_at=T0 - DAY),
+        told("of the window", received_at=T0 - HOUR, occurred_at=T0 + DAY),
+    )
+    with store.begin() as tx:
+        tx.events.listed("scan", [answer[SOURCE, "listed"][0]], T0)
+    came = Window(T0, T0 + HOUR)
+    assert _unlisted(store, T0 + DAY, T0 + DAY, came=came) == (3, ["of the window", "first", "last"])
+    assert _unlisted(store, T0 + DAY, T0 + DAY, came=came, limit=2) == (3, ["of the window", "first"])
+    assert _unlisted(store, T0 + DAY, T0 + DAY, came=Window(T0, T0 - SECOND)) == (1, ["of the window"])
+    with store.read() as tx:
+        known = tx.events.known(SOURCE, ["first", "dated"])
+    assert (known["first"].undated, known["dated"].undated) == (True, False)
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_a_long_window_is_compared_in_stretches(store: SqlStore, monkeypatch: pytest.MonkeyPatch, dated: bool) -> None:
+    monkeypatch.setattr(unlisted_module, "STRETCH", 3)
     at = [0, 1, 1, 2, 2, 2, 2, 2, 2, 3, 4, 5, 5, 6]
-    answer = put(store, *[told(f"e{n:02}", occurred_at=T0 + hours * HOUR) for n, hours in enumerate(at)])
+    when = "occurred_at" if dated else "received_at"
+    answer = put(store, *[told(f"e{n:02}", **{when: T0 + hours * HOUR}) for n, hours in enumerate(at)])
     with store.begin() as tx:
         tx.events.listed("scan", [answer[SOURCE, "e01"][0], answer[SOURCE, "e09"][0]], T0)
     rest = [f"e{n:02}" for n in range(len(at)) if n not in (1, 9)]
-    assert _unlisted(store, T0, T0 + 6 * HOUR) == (12, rest)
-    assert _unlisted(store, T0, T0 + 6 * HOUR, limit=5) == (12, rest[:5])
-    assert _unlisted(store, T0 + HOUR, T0 + 5 * HOUR) == (10, rest[1:11])
+
+    def lacking(start: datetime, end: datetime, limit: int = 100) -> tuple[int, list[str]]:
+        if dated:
+            return _unlisted(store, start, end, limit=limit)
+        return _unlisted(store, NEVER.start, NEVER.end, limit=limit, came=Window(start, end))
+
+    assert lacking(T0, T0 + 6 * HOUR) == (12, rest)
+    assert lacking(T0, T0 + 6 * HOUR, 5) == (12, rest[:5])
+    assert lacking(T0 + HOUR, T0 + 5 * HOUR) == (10, rest[1:11])
 
 
 def test_the_newest_event_of_each_subject(store: SqlStore) -> None:
-    put(
+    answer = put(
         store,
         told("b", subject="s", occurred_at=T0),
         told("c", subject="s", occurred_at=T0),
@@ -207,10 +246,20 @@ def test_the_newest_event_of_each_subject(store: SqlStore) -> None:
         told("only undated", subject="u"),
         told("x", subject="t", occurred_at=T0 + DAY),
         told("y", subject="s", occurred_at=T0 + DAY, source="other"),
+        told("held", subject="s", occurred_at=T0 + DAY, held=True),
+        told("undated later", subject="t", received_at=T0 + 2 * DAY),
     )
     with store.read() as tx:
-        assert tx.events.newest(SOURCE, ["s", "t", "u", "none"]) == {"s": (T0, "c"), "t": (T0 + DAY, "x")}
+        found = tx.events.newest(SOURCE, ["s", "t", "u", "none"])
         assert tx.events.newest(SOURCE, []) == {}
+    assert found == {
+        "s": (T0, "undated"),
+        "t": (T0 + 2 * DAY, "undated later"),
+        "u": (T0, "only undated"),
+    }
+    with store.begin() as tx:
+        tx.events.release([answer[SOURCE, "held"][0]])
+        assert tx.events.newest(SOURCE, ["s"]) == {"s": (T0 + DAY, "held")}
 
 
 def test_held_events_are_released_once(store: SqlStore) -> None:
@@ -258,6 +307,7 @@ def test_the_newest_refused_requests_are_kept(store: SqlStore) -> None:
         kept = tx.events.rejects(SOURCE, 10)
         assert [one.why for one in tx.events.rejects(SOURCE, 2)] == ["number 3", "number 4"]
         assert [one.why for one in tx.events.rejects(SOURCE, 2, kept[1].seq)] == ["number 5"]
+        assert [one.why for one in tx.events.rejects(SOURCE, 2, since=kept[1].at)] == ["number 4", "number 5"]
         assert len(tx.events.rejects("other", 10)) == 1
     told = zip((3, 4, 5), kept, (3, 0, 0), strict=True)
     assert kept == [replace(_reject(number), seq=one.seq, dropped=gone) for number, one, gone in told]
@@ -308,3 +358,34 @@ def test_old_events_go_and_those_that_are_needed_stay(store: SqlStore) -> None:
     assert known(store, "other", source="other") == ["other"]
     # its id is forgotten
     assert put(store, told("done"))[SOURCE, "done"][1]
+
+
+def test_what_is_forgotten_is_known(store: SqlStore) -> None:
+    """Refused requests go first: verified again after their event was forgotten it would be handled once more."""
+
+    def forgotten(source: str = SOURCE) -> datetime | None:
+        with store.read() as tx:
+            return tx.events.forgotten(source)
+
+    def prune(keep: timedelta, limit: int = 100) -> int:
+        with store.begin() as tx:
+            return tx.events.prune(SOURCE, keep, T0, limit)
+
+    put(store, *[told(f"e{days}", received_at=T0 - days * DAY) for days in range(6)], told("o", source="other"))
+    with store.begin() as tx:
+        tx.events.reject([_reject(0, at=T0 - days * DAY) for days in (5, 4, 1)], 10, 100)
+    assert prune(10 * DAY) == 0
+    assert forgotten() is None
+    assert prune(3 * DAY, limit=1) == 1
+    assert forgotten() is None, "that was a refused request"
+    assert prune(3 * DAY, limit=2) == 2
+    assert forgotten() == T0 - 5 * DAY
+    assert prune(3 * DAY) == 1
+    assert forgotten() == T0 - 4 * DAY
+    with store.read() as tx:
+        assert [one.at for one in tx.events.rejects(SOURCE, 10)] == [T0 - DAY]
+    assert prune(2 * DAY) == 1
+    put(store, told("e5", received_at=T0 - 5 * DAY))
+    assert prune(2 * DAY) == 1
+    assert forgotten() == T0 - 3 * DAY, "it never goes back"
+    assert forgotten("other") is None

@@ -24,6 +24,7 @@ FULL = ScanState(
     cursor={"after": ["evt_1", 2, None]},
     counts=COUNTS,
     began_at=T0 + MINUTE,
+    set_back_at=T0 - DAY,
     query="abc",
     run="run-1",
 )

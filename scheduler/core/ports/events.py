@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from scheduler.core.compensator import Window
 from scheduler.core.event import Event, Known, NewEvent, Reject
 
 
@@ -20,7 +21,8 @@ class Events(Protocol):
         ...
 
     def newest(self, source: str, subjects: Collection[str]) -> Mapping[str, tuple[datetime, str]]:
-        """Per subject, of the stored events that say when they occurred: the greatest (occurred_at, id); one query."""
+        """Per subject, of the stored events that are not held: the greatest (when it occurred, id), where an event
+        without a time counts from when it was received; one query."""
         ...
 
     def held(self, sources: Collection[str], limit: int, *, after: int = 0) -> list[Event]:
@@ -44,9 +46,10 @@ class Events(Protocol):
         """Those of these ids that the inbox has, as the scan job `job` sees them; one query."""
         ...
 
-    def unlisted(self, source: str, start: datetime, end: datetime, job: str, limit: int) -> tuple[int, list[str]]:
-        """Events that came by webhook, were not made up (event.MADE_UP), occurred in `[start, end]` and were in no list
-        that `job` has read: how many, and the ids of up to `limit`, oldest first."""
+    def unlisted(self, source: str, occurred: Window, came: Window, job: str, limit: int) -> tuple[int, list[str]]:
+        """Events that came by webhook, were not made up (event.MADE_UP), were in no list that `job` has read, and
+        occurred in `occurred` or, if they do not say when they did, came in `came` (both ends included): how many, and
+        the ids of up to `limit`, those with a time first, each oldest first."""
         ...
 
     def reject(self, rejects: Sequence[Reject], keep: int, size: int) -> None:
@@ -55,8 +58,8 @@ class Events(Protocol):
         read."""
         ...
 
-    def rejects(self, source: str, limit: int, after: int = 0) -> list[Reject]:
-        """Those of `seq` greater than `after` that were not accepted since, oldest first."""
+    def rejects(self, source: str, limit: int, after: int = 0, since: datetime | None = None) -> list[Reject]:
+        """Those of `seq` greater than `after` that came at `since` or later and were not accepted, oldest first."""
         ...
 
     def accept(self, seqs: Collection[int], now: datetime) -> None:
@@ -68,6 +71,11 @@ class Events(Protocol):
         ...
 
     def prune(self, source: str, keep: timedelta, now: datetime, limit: int) -> int:
-        """Deletes events received longer than `keep` ago, at most `limit`; the number. Never one of which a run is
-        unfinished or a dead letter, nor one that is held."""
+        """Deletes events and refused requests received longer than `keep` ago, at most `limit`; the number. Never an
+        event of which a run is unfinished or a dead letter, nor one that is held."""
+        ...
+
+    def forgotten(self, source: str) -> datetime | None:
+        """Of events that were received later than this every id is known (None: of all). Read after `known` it holds
+        for what that did not find."""
         ...

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, LargeBinary, Table, Text, UniqueConstraint, and_, true
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+    false,
+    func,
+    true,
+)
 
 from scheduler.store.tables.base import metadata, partial, word
 from scheduler.store.types import Big, FreeText, JsonText, UtcInstant
@@ -37,18 +50,22 @@ events = Table(
 )
 
 IS_HELD = events.c.held.is_(true())
-HAS_TIME = events.c.occurred_at.is_not(None)
+IS_FREE = events.c.held.is_(false())
+IS_UNDATED = events.c.occurred_at.is_(None)
 CAME_BY_WEBHOOK = events.c.webhook_at.is_not(None)
 IS_MISSED = and_(events.c.via == SCAN, events.c.webhook_at.is_(None))
+RANKED_AT = func.coalesce(events.c.occurred_at, events.c.received_at)
 
-# the newest event of a subject
-partial("events_subject", events.c.source, events.c.subject, events.c.occurred_at, events.c.id, where=HAS_TIME)
 # what came by itself in a window, to be compared with what was listed
 partial("events_occurred", events.c.source, events.c.occurred_at, where=CAME_BY_WEBHOOK)
 # whose webhook never came
 partial("events_missed", events.c.source, events.c.seq, where=IS_MISSED)
 # of paused sources
 partial("events_held", events.c.source, events.c.seq, where=IS_HELD)
+# the newest event of a subject
+partial("events_subject", events.c.source, events.c.subject, RANKED_AT, events.c.id, where=IS_FREE)
+# as events_occurred, of those that do not say when they occurred
+partial("events_undated", events.c.source, events.c.received_at, where=IS_UNDATED)
 
 # apart from events, so that scans do not read past a million bodies
 event_bodies = Table(
@@ -69,6 +86,14 @@ listings = Table(
     sqlite_with_rowid=False,
 )
 
+# up to when the ids of a source's events may be forgotten: the newest that was deleted was received then
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("until", UtcInstant, nullable=False),
+)
+
 rejects = Table(
     "rejects",
     metadata,
@@ -85,5 +110,7 @@ rejects = Table(
     Column("dropped", Big, nullable=False, server_default="0"),
     # the newest of a source
     Index("rejects_source", "source", "seq"),
+    # retention
+    Index("rejects_at", "source", "at"),
     sqlite_autoincrement=True,
 )

@@ -20,6 +20,7 @@ scan_states = Table(
     Column("began_at", UtcInstant),
     Column("query", Text, nullable=False),
     Column("run", Text),
+    Column("set_back_at", UtcInstant),
 )
 
 scan_reports = Table(
