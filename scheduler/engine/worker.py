@@ -154,7 +154,7 @@ class Worker:
         settled = self._turn_over(now)
         pending = self._end_cancelled()
         if self._doubt:
-            self._return_strays(now)
+            pending = self._return_strays(now) or pending
         if not pending:
             return settled  # So an idle daemon need not write once a second.
         if settled:
@@ -228,11 +228,11 @@ class Worker:
         """Some queue has a rate."""
         return any(queue.rate is not None for queue in self._in_force.current.configuration.queues.values())
 
-    def _return_strays(self, now: datetime) -> None:
+    def _return_strays(self, now: datetime) -> bool:
         """Runs that the database says are held here, but of which nobody heard because the connection broke while they
-        were claimed, go back: nothing of them was started."""
+        were claimed, go back: nothing of them was started. Whether there were any."""
         if not self._held.close():
-            return
+            return False
         try:
             here = {(one.run.id, one.run.fence) for one in self._held.lives()}
             with self._store.begin() as tx:
@@ -246,6 +246,7 @@ class Worker:
             self._held.reopen()
         for run in strays:
             log.warning("claim_returned", job_name=run.job, run_id=run.id)
+        return bool(strays)
 
     # ------------------------------------------------------------ starting
 
