@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import TracebackType
 
 import pytest
 
@@ -34,6 +35,15 @@ SCHEDCTL = [sys.executable, "-c", "from scheduler.cli.main import main; main()"]
 PYTHON = [sys.executable, "-c"]
 
 
+class Started(subprocess.Popen[bytes]):
+    """Does not outlive a test that fails."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, at)
+
+
 class Host:
     """A machine somewhere, with a token of role ping. `environ` is what its cron gives."""
 
@@ -46,12 +56,10 @@ class Host:
             "SCHEDCTL_TOKEN_FILE": str(token),
         }
 
-    def start(
-        self, *command: str, options: Sequence[str] = (), job: str = "backup", **how: object
-    ) -> subprocess.Popen[bytes]:
+    def start(self, *command: str, options: Sequence[str] = (), job: str = "backup", **how: object) -> Started:
         words = [*SCHEDCTL, "exec", *options, job, "--", *command]
         given: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": self.environ, **how}
-        return subprocess.Popen(words, **given)  # type: ignore[call-overload,no-any-return]
+        return Started(words, **given)  # type: ignore[call-overload,no-any-return]
 
     def run(self, *command: str, data: bytes | None = None, **how: object) -> tuple[int, bytes, bytes]:
         """Exit code, stdout, stderr."""
@@ -69,6 +77,14 @@ class Host:
         with self.served.rig.store.queries() as queries:
             output = queries.output(self.ended().id)
         return b"" if output is None else output.tail
+
+
+@pytest.fixture(autouse=True)
+def hears_hangups() -> Iterator[None]:
+    """Whoever runs the tests may have been started with nohup, which lasts for all that is started from there."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
