@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 
 import structlog
@@ -25,7 +26,8 @@ MOST_STRANGERS = 32
 
 
 class Guard:
-    """Puts a `Caller` into the scope, or refuses.
+    """Puts a `Caller` into the scope, or refuses; what goes on for long asks `scope["holds"]` whether it would still be
+    let in.
 
     The Unix socket's mode is its auth: who comes in there may do everything. Over TCP a bearer token, or the cookie
     that a browser got for one, says what its holder may do. Without either one may read facts, from this machine only
@@ -63,7 +65,12 @@ class Guard:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         scope["caller"] = caller
+        scope["holds"] = partial(self._holds, scope)
         await self._app(scope, receive, send)
+
+    async def _holds(self, scope: Scope) -> bool:
+        """Not any more when the token was revoked or has expired, or may do something else now."""
+        return bool(await self._caller(scope) == scope["caller"])
 
     async def _caller(self, scope: Scope) -> Caller | Problem:
         client = scope.get("client")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,12 +27,16 @@ from scheduler.web.waiting import POLL, RunWatch
 
 ALIVE = 15.0
 """Seconds after which a silent stream says that it is alive."""
+LOOK = 1.0
+"""Seconds between two looks whether the caller may still listen."""
 SOON = 0.3
 """Seconds between two looks at output that grows."""
 PIECE = 64 << 10
 """Bytes of output in one event."""
 AGAIN = "retry: 3000\n\n"
 """Browsers come back after so many milliseconds."""
+
+Holds = Callable[[], Awaitable[bool]]
 
 LAST = Header("Last-Event-ID", "The id of the last event that was seen: the stream goes on after it.", 100)
 JOB = Words("job", "Only what concerns these jobs.")
@@ -64,6 +68,7 @@ async def stream_all(request: Request) -> EventStream:
         return not kinds or any(event.name == kind or event.name.startswith(f"{kind}.") for kind in kinds)
 
     async def events() -> AsyncIterator[str]:
+        quiet = 0.0
         with hub.listen(wanted, after) as (listener, missed, whole):
             yield AGAIN
             if not whole:
@@ -71,9 +76,14 @@ async def stream_all(request: Request) -> EventStream:
             elif after is None:
                 yield _event("open", {"node": backend_of(request).node()}, hub.last)
             yield "".join(event.text(hub.era) for event in missed)
-            while not listener.dropped:
-                news = await listener.next(ALIVE)
-                yield "".join(event.text(hub.era) for event in news) or ": alive\n\n"
+            while not listener.dropped and await request.scope["holds"]():
+                news = await listener.next(LOOK)
+                quiet = 0.0 if news else quiet + LOOK
+                if news:
+                    yield "".join(event.text(hub.era) for event in news)
+                elif quiet >= ALIVE:
+                    quiet = 0.0
+                    yield ": alive\n\n"
 
     return EventStream(events())
 
@@ -88,14 +98,15 @@ async def stream_run(request: Request) -> EventStream:
     await to_thread.run_sync(printed, backend, run, attempt or None)  # What is wrong is said before the stream begins.
     if hub.full:
         raise Unavailable("too many streams are open on this node", hint="end some, or ask another node")
-    return EventStream(_follow(backend, hub, request.app.state.watch, _Follower(run, attempt, offset)))
+    holds: Holds = request.scope["holds"]
+    return EventStream(_follow(backend, hub, request.app.state.watch, _Follower(run, attempt, offset), holds))
 
 
-async def _follow(backend: Backend, hub: Hub, watch: RunWatch, follower: _Follower) -> AsyncIterator[str]:
+async def _follow(backend: Backend, hub: Hub, watch: RunWatch, follower: _Follower, holds: Holds) -> AsyncIterator[str]:
     quiet = 0.0
     yield AGAIN
     with hub.listen(lambda event: False) as (listener, _, _), watch.watch(follower.run) as changed:
-        while not listener.dropped and not follower.over:
+        while not listener.dropped and not follower.over and await holds():
             changed.clear()
             try:
                 seen = await to_thread.run_sync(printed, backend, follower.run, follower.attempt or None)

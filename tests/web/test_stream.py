@@ -223,6 +223,15 @@ def test_a_stream_ends_when_the_daemon_leaves_and_leaves_nobody_behind(faces: Fa
     assert faces.hub._listeners == set()
 
 
+@pytest.mark.parametrize("what", ["everything", "a run"])
+def test_a_stream_ends_with_the_token_that_opened_it(served: Served, faces: Faces, what: str) -> None:
+    path = "/v1/stream" if what == "everything" else f"/v1/runs/{start(faces)}/stream"
+    with Stream(served, path) as stream:
+        stream.until("open" if what == "everything" else "run")
+        faces.gate.revoke("reader", author="test")
+        assert {event.name for event in stream.rest()} <= {"token.revoked"}
+
+
 def test_who_hangs_up_is_forgotten(served: Served, faces: Faces) -> None:
     with Stream(served, "/v1/stream") as stream:
         stream.until("open")
