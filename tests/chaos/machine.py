@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from pathlib import Path
 
 from tests.chaos.log import EVERYBODY, STALL, Log, Trouble
@@ -34,29 +35,44 @@ class Machine:
             self._thread.join()
 
     def _watch(self) -> None:
-        before = window = time.monotonic()
-        waited = _waited()
-        crowded: float | None = None
+        before = time.monotonic()
+        crowd = Crowd()
         while not self._over.wait(0.05):
             now = time.monotonic()
             if now - before - 0.05 > HITCH:
-                self._note(before)
+                self._note(before, now)
             before = now
-            if now - window >= WINDOW:
-                share, waited = (_waited() - waited) / (now - window), _waited()
-                if share >= CROWDED:
-                    crowded = window if crowded is None else crowded
-                elif crowded is not None:
-                    self._note(crowded)
-                    crowded = None
-                window = now
-        if crowded is not None:
-            self._note(crowded)
+            if (span := crowd.over(now, _waited())) is not None:
+                self._note(*span)
+        if crowd.span is not None:
+            self._note(*crowd.span)
 
-    def _note(self, since: float) -> None:
-        """From that monotonic time until now."""
-        now = time.time()
-        self._log.troubles.append(Trouble(STALL, EVERYBODY, now - (time.monotonic() - since), now, now))
+    def _note(self, since: float, until: float) -> None:
+        """Between these monotonic times."""
+        here = time.time() - time.monotonic()
+        self._log.troubles.append(Trouble(STALL, EVERYBODY, since + here, until + here, until + here))
+
+
+class Crowd:
+    """Finds the times in which somebody had to wait for a core, whenever they begin: every stretch of WINDOW seconds is
+    looked at, not one after the other. `span`: such a time, which may go on."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()
+        self.span: tuple[float, float] | None = None
+
+    def over(self, now: float, waited: float) -> tuple[float, float] | None:
+        """A time that has ended. `waited`: seconds of waiting up to now."""
+        self._seen.append((now, waited))
+        while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW:
+            self._seen.popleft()
+        begin, before = self._seen[0]
+        if now - begin >= WINDOW and waited - before >= CROWDED * (now - begin):
+            self.span = (begin if self.span is None else min(begin, self.span[0]), now)
+        elif self.span is not None and begin > self.span[1]:
+            ended, self.span = self.span, None
+            return ended
+        return None
 
 
 def _waited() -> float:
