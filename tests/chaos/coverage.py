@@ -58,7 +58,7 @@ def _of_job(history: History, job: ChaosJob, figures: Counter[str]) -> list[Prob
             problems.append(Problem(f"instant {instant} has a run and a skip", job.name, at))
         for reason in skips[instant]:
             figures[f"skipped {reason}"] += 1
-            why = _unjustified(history, job, instant, at, reason, planned)
+            why = _unjustified(history, job, instant, history.timeline.showings(instant, RECOVERY), reason, planned)
             if why is not None:
                 problems.append(Problem(f"instant {instant} was SKIPPED({reason}), but {why}", job.name, at))
         if runs[instant]:
@@ -121,18 +121,22 @@ def _rested(history: History, rest: Rest, instant: int, *, surely: bool) -> bool
     return (due <= last and first <= planned) or shown(first) <= instant <= shown(last)
 
 
-def _unjustified(history: History, job: ChaosJob, instant: int, at: float, reason: str, planned: int) -> str | None:
+def _unjustified(
+    history: History, job: ChaosJob, instant: int, showings: list[float], reason: str, planned: int
+) -> str | None:
+    """Why there was no such reason at any time at which it may have been decided about."""
     if reason == "overlap":
         if job.overlap not in ("skip", "queue"):
             return f"its overlap is {job.overlap}"
-        if any(first - SWAPPING <= at <= last for first, last in history.busy.get(job.name, ())):
+        busy = history.busy.get(job.name, ())
+        if any(first - SWAPPING <= at <= last for first, last in busy for at in showings):
             return None
         waited = any(first < instant < last for first, last in history.given_up.get(job.name, ()))
-        if waited and _held_by_others(history, job, at, at):
+        if waited and any(_held_by_others(history, job, at, at) for at in showings):
             return None
         return "no run of it was unfinished then"
     if reason == "missed":
-        if not history.out(at) and not history.timeline.leapt(instant):
+        if not any(map(history.out, showings)) and not history.timeline.leapt(instant):
             return "nothing was wrong then"
         return None if planned > instant else "all that came later was missed, too"
     if reason == "paused":

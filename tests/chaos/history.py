@@ -19,8 +19,8 @@ RECOVERY = 3.0
 """Seconds after a lease has run out, or a trouble is over, in which the nodes have put everything in order."""
 HICCUP = 3.5
 """Seconds for which the rows of a node that was stopped may stay locked, and a little more."""
-PLANNING = 0.5
-"""Seconds after an instant in which it may not be planned yet, on a node that is well."""
+PLANNING = 1.0
+"""Seconds after an instant in which it may not be planned yet, on a node that is well: as often each looks."""
 SWAPPING = 0.3
 """Seconds by which the clocks of those who look may differ."""
 
@@ -206,9 +206,12 @@ class History:
         }
 
     def known_by(self, end: float, node: str) -> float:
-        """When at the latest the ledger knows of what ended then on that node: by itself, or when the lease of a node
-        that something befell has run out, or when there is a database again, and nodes."""
+        """When at the latest the ledger knows of what ended then on that node: by itself, which takes longer where
+        somebody else holds the rows; or when the lease of a node that something befell has run out, or when there is a
+        database again, and nodes."""
         known = end + SETTLING
+        if any(first <= known and end <= last for first, last in self.outages):
+            known += HICCUP
         befell = [one.begin for one in self.troubles(end - 1.0, known, node) if one.disables]
         if befell:
             known = max(known, max(befell) + self.lease + RECOVERY)

@@ -26,8 +26,21 @@ class Timeline:
             self._stretches.append(Stretch(step.end, step.offset))
 
     def due(self, instant: float) -> float:
-        """In real time."""
-        for number, here in enumerate(self._stretches):
+        """In real time, the first time."""
+        return self._due(instant, 0)
+
+    def showings(self, instant: float, within: float) -> list[float]:
+        """When it falls due in real time: once, and again where the clock was set back within so many seconds, so that
+        it need not have been planned before."""
+        found = [self.due(instant)]
+        for number, (before, here) in enumerate(pairwise(self._stretches)):
+            if here.offset < before.offset and found[-1] <= here.start <= found[-1] + within:
+                found.append(self._due(instant, number + 1))
+        return found
+
+    def _due(self, instant: float, first: int) -> float:
+        """When the clock shows it from that stretch on."""
+        for number, here in list(enumerate(self._stretches))[first:]:
             end = self._stretches[number + 1].start if number + 1 < len(self._stretches) else float("inf")
             if instant <= here.start + here.offset:
                 return here.start

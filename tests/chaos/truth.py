@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from tests.chaos.history import HICCUP, RECOVERY, History, Problem
+from tests.chaos.history import RECOVERY, History, Problem
 from tests.crash.checker import EXITING, STARTING, RunRow
 from tests.crash.stamps import Ran
 
@@ -91,12 +91,8 @@ def _not_lost(history: History, run: RunRow, ran: Ran | None, end: float | None)
 
 
 def _unheard(history: History, end: float, node: str) -> bool:
-    """Whether what ended then on that node may not have come to be written: something befell it before it could. That
-    takes longer where somebody else holds the rows."""
-    last = history.known_by(end, node)
-    if any(first <= last and end <= until for first, until in history.outages):
-        last += HICCUP
-    return bool(history.troubles(end - EXITING, last, node))
+    """Whether what ended then on that node may not have come to be written: something befell it before it could."""
+    return bool(history.troubles(end - EXITING, history.known_by(end, node), node))
 
 
 def doubled(history: History) -> list[Problem]:
