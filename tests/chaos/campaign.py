@@ -49,6 +49,7 @@ def campaign(
         _wait_until(begun + seconds)
         clients.stop()
         cluster.reload(chance, quiet=True)
+        _resume(cluster, chance, log)
         _wait_ended(cluster, log)
         unaccounted = cluster.audit(chance)
         _leave(cluster, log)
@@ -68,6 +69,12 @@ def campaign(
 
 def _wait_until(real: float) -> None:
     threading.Event().wait(max(0.0, real - time.time()))
+
+
+def _resume(cluster: Cluster, chance: random.Random, log: Log) -> None:
+    """A pause that nobody answered may have been carried out after its end."""
+    for path in sorted({path for _, path in log.strays if path.endswith("/pause")}):
+        cluster.ask(chance, "POST", path.removesuffix("pause") + "resume", {})
 
 
 def _wait_ended(cluster: Cluster, log: Log) -> None:
