@@ -7,7 +7,7 @@ import ctypes.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -40,14 +40,14 @@ def library() -> str:
     return found
 
 
-class FakeClock:
-    """The wall clock of all programs that are started with `environment`: the real one plus `offset` seconds, also
-    while they run. CLOCK_MONOTONIC and CLOCK_BOOTTIME stay real. `path`: a file of its own, in a folder that the
-    programs' user may enter."""
+class _Clock:
+    """A clock that reads from a file how many seconds it is ahead of the real one: `offset`, in the words `told`."""
+
+    told: ClassVar[str] = "{:+.3f}\n"
 
     def __init__(self, path: Path) -> None:
+        """`path`: a file of its own, in a folder that the programs' user may enter."""
         self._path = path
-        self._library = library()
         self.offset = 0.0
         self.set(0.0)
 
@@ -56,9 +56,21 @@ class FakeClock:
         self.set(self.offset + seconds)
 
     def set(self, offset: float) -> None:
-        """From now on the clock is so far ahead of the real one."""
+        """From now on the clock is so far ahead of the real one. Whoever reads meanwhile reads the old or the new."""
         self.offset = offset
-        _tell(self._path, f"{offset:+.3f}\n")
+        fresh = self._path.with_name(self._path.name + ".new")
+        fresh.write_text(self.told.format(offset))
+        fresh.chmod(0o644)
+        fresh.rename(self._path)
+
+
+class FakeClock(_Clock):
+    """The wall clock of all programs that are started with `environment`: the real one plus `offset` seconds, also
+    while they run. CLOCK_MONOTONIC and CLOCK_BOOTTIME stay real."""
+
+    def __init__(self, path: Path) -> None:
+        self._library = library()
+        super().__init__(path)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -73,16 +85,12 @@ class FakeClock:
         }
 
 
-class DatabaseClock:
+class DatabaseClock(_Clock):
     """What a PostgreSQL says when somebody asks for the time by `clock_timestamp()`, in all sessions that begin after
     `install`: the real time plus `offset` seconds. Its own time limits stay as they are, as under a clock that is set
     while nobody waits. (With libfaketime they grow by as much as the clock is ahead, which no clock does.)"""
 
-    def __init__(self, path: Path) -> None:
-        """`path`: a file of its own, in a folder that the server's user may enter."""
-        self._path = path
-        self.offset = 0.0
-        self.set(0.0)
+    told: ClassVar[str] = "{:+.3f} seconds"
 
     def install(self, connection: psycopg.Connection[Any]) -> None:
         """In the database of this superuser's connection."""
@@ -96,20 +104,3 @@ class DatabaseClock:
         # Without its place in the list pg_catalog comes first.
         path = sql.SQL("ALTER DATABASE {} SET search_path = public, pg_catalog")
         connection.execute(path.format(sql.Identifier(connection.info.dbname)))
-
-    def step(self, seconds: float) -> None:
-        """From now on it tells so many seconds more (or less) than it would have."""
-        self.set(self.offset + seconds)
-
-    def set(self, offset: float) -> None:
-        """From now on it is so far ahead of the real one."""
-        self.offset = offset
-        _tell(self._path, f"{offset:+.3f} seconds")
-
-
-def _tell(path: Path, text: str) -> None:
-    """Whoever reads it meanwhile reads the old one or the new one."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text(text)
-    fresh.chmod(0o644)
-    fresh.rename(path)
