@@ -133,8 +133,9 @@ class Connection(HttpToolsProtocol):
         bound = transport.get_extra_info("socket")
         if bound is not None and bound.family == socket.AF_UNIX:
             self.client = (peer_name(cast(socket.socket, bound)), 0)
-        if not self._door.enter(self):
-            self.transport.write(problem_bytes(503, "too many connections; try again in a moment"))
+        refusal = self._door.enter(self)
+        if refusal is not None:
+            self.transport.write(problem_bytes(503, f"{refusal}; try again in a moment"))
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -35,18 +35,25 @@ class Door:
         self.name = name
         self.places = places
         self._inside: set[Inside] = set()
+        self._closed = False
         self._seldom = Seldom(log or structlog.get_logger("web"))
 
-    def enter(self, one: Inside) -> bool:
-        """False: there is no place."""
+    def close(self) -> None:
+        """Who is inside may finish; nobody else is let in."""
+        self._closed = True
+
+    def enter(self, one: Inside) -> str | None:
+        """Why it was turned away; None: it is inside."""
+        if self._closed:
+            return "the daemon is stopping"
         if len(self._inside) >= self.places:
             silent = [(since, id(other), other) for other in self._inside if (since := other.silent_since) is not None]
             self.note("connections_full", places=self.places)
             if not silent:
-                return False
+                return "too many connections"
             min(silent)[2].end()
         self._inside.add(one)
-        return True
+        return None
 
     def leave(self, one: Inside) -> None:
         self._inside.discard(one)

@@ -32,8 +32,9 @@ THREADS = {"tcp": 3, "socket": 6, "webhooks": 1}
 class Server(uvicorn.Server):
     """Is told when to end, instead of looking ten times a second, which an idle daemon would pay for."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, door: Door) -> None:
         super().__init__(config)
+        self._door = door
         self._over = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.ready: Callable[[], None] = lambda: None
@@ -44,6 +45,16 @@ class Server(uvicorn.Server):
         while not await self.on_tick(0):  # Sets the Date of answers.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), timeout=1.0)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Lets requests under way finish, in the time they are given. When it returns nobody is connected any more:
+        under a connection its loop cannot be closed."""
+        self._door.close()
+        await super().shutdown(sockets)
+        while self.server_state.connections:
+            for one in list(self.server_state.connections):
+                cast(Connection, one).end()
+            await asyncio.sleep(0)
 
     def end(self) -> None:
         """From any thread."""
@@ -158,7 +169,7 @@ class WebServer:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=max(1, round(self._grace)),
         )
-        return _Face(name, app, bound, door, Server(config))
+        return _Face(name, app, bound, door, Server(config, door))
 
 
 def _serve(face: _Face) -> None:

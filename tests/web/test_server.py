@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import http.client
 import os
@@ -124,6 +125,27 @@ def test_stop_does_not_hang_on_a_client_that_never_asks(faces: Faces) -> None:
         idle.sendall(b"GET /v1/jobs HTTP/1.1\r\n")
         served.server.stop()
     assert time.monotonic() - begun < 8
+
+
+def test_who_comes_while_the_server_stops_does_not_hold_it_up(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    with faces.served() as served, socket.socket(socket.AF_UNIX) as late:
+        assert served.schedctl("list") == 0
+        late.settimeout(10)
+        (face,) = [one for one in served.server._faces if one.name == "socket"]
+        ticks = face.server.on_tick
+
+        async def come_between(counter: int) -> bool:
+            over = await ticks(counter)
+            if over:
+                late.connect(str(served.socket))
+                await asyncio.sleep(0)  # It is accepted, and known when the server has begun to stop.
+            return over
+
+        monkeypatch.setattr(face.server, "on_tick", come_between)
+        begun = time.monotonic()
+        served.server.stop()
+        assert time.monotonic() - begun < 3
+        assert b"503 Service Unavailable" in late.recv(65536)
 
 
 def test_a_stale_socket_is_replaced_and_a_live_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
