@@ -15,6 +15,7 @@ from scheduler.core.model import FailReason, Json
 from scheduler.core.outcome import Failed, Outcome, Snoozed
 from scheduler.executors.attempts.anonymous import anonymous_file
 from scheduler.executors.attempts.outcomes import of_exit
+from scheduler.executors.attempts.prepare import DISK_WAIT, disk_trouble
 from scheduler.executors.attempts.records import AttemptRecords
 from scheduler.executors.attempts.users import child_user
 from scheduler.executors.context import Context
@@ -45,13 +46,20 @@ class CommandExecutor:
         with self._lock:
             self._live[launch.run.id] = attempt
         try:
-            self._start(attempt)
+            output = attempt.record.workspace.open_output()
+        except OSError as error:
+            finished(Snoozed(DISK_WAIT, disk_trouble(error)))
+            return
+        try:
+            self._start(attempt, output)
         except Unavailable as error:
             finished(Snoozed(NOBODY_THERE, str(error)))
         except SchedulerError as error:
             finished(Failed(FailReason.SPAWN, attempt.record.masked(str(error)), retryable=False))
         except OSError as error:
             finished(Snoozed(NOBODY_THERE, f"{launch.run.job} could not be started: {error}"))
+        finally:
+            os.close(output)
 
     def end(self, run: str, why: str) -> None:
         with self._lock:
@@ -66,7 +74,7 @@ class CommandExecutor:
     def close(self) -> None:
         """Nothing is held here."""
 
-    def _start(self, attempt: _Attempt) -> None:
+    def _start(self, attempt: _Attempt, output: int) -> None:
         launch = attempt.launch
         child = launch.job.child
         spec = ChildSpec(
@@ -81,15 +89,11 @@ class CommandExecutor:
             user=child_user(child.user),
             limits=child.limits,
         )
-        output = attempt.record.workspace.open_output()
-        try:
-            if child.stdin is None:
-                self._context.children.start(spec, attempt, output_fd=output)
-            else:
-                with anonymous_file(child.stdin.encode("utf-8", "surrogateescape")) as file:
-                    self._context.children.start(spec, attempt, output_fd=output, stdin_fd=file.fileno())
-        finally:
-            os.close(output)
+        if child.stdin is None:
+            self._context.children.start(spec, attempt, output_fd=output)
+        else:
+            with anonymous_file(child.stdin.encode("utf-8", "surrogateescape")) as file:
+                self._context.children.start(spec, attempt, output_fd=output, stdin_fd=file.fileno())
 
 
 class _Attempt:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from scheduler.core.secret import Secret
 from scheduler.core.trace import traceparent
 from scheduler.executors.attempts import environment
 from scheduler.executors.attempts.environment import idempotency_key
-from tests.executors.harness import Bench, make_run, secret
+from tests.executors.harness import Bench, Going, make_run, secret
 
 DUE = datetime(2026, 3, 9, 0, 0, tzinfo=UTC)
 
@@ -54,9 +54,9 @@ def test_everything_it_says_about_the_run(bench: Bench) -> None:
         "SCHED_TIMEZONE": "Asia/Shanghai",
         "SCHED_IDEMPOTENCY_KEY": "report@2026-03-09T00:00:00Z",
         "SCHED_FENCE": "41",
-        "SCHED_PAYLOAD_FILE": f"{files}.payload.json",
+        "SCHED_PAYLOAD_FILE": "",
         "SCHED_REPORT_FILE": f"{files}.report.jsonl",
-        "SCHED_CHECKPOINT_FILE": f"{files}.payload.json",  # Which says of both that there is none.
+        "SCHED_CHECKPOINT_FILE": "",
         "SCHED_LAST_SUCCESS": "2026-03-02T08:00:05+08:00",
         "SCHED_DEADLINE": "2026-03-09T15:00:00+08:00",
     }
@@ -141,19 +141,40 @@ def test_unknown_user_is_a_failure_that_names_it(bench: Bench) -> None:
     assert "nobody-like-this" in failed.error
 
 
-def test_a_disk_that_takes_nothing_makes_the_run_wait(bench: Bench) -> None:
+@pytest.mark.parametrize("payload", [None, {"a": 1}])
+def test_a_disk_that_takes_nothing_makes_the_run_wait(bench: Bench, payload: object) -> None:
     (bench.state / "runs").write_text("not a directory")
-    waiting = bench.preparation.prepare(make_run("example"), bench.job("command", {"command": "true"}), None)
+    run = make_run("example", payload=payload, has_payload=payload is not None)
+    waiting: object = bench.preparation.prepare(run, bench.job("command", {"command": "true"}), None)
+    if isinstance(waiting, Launch):
+        going = Going(bench, waiting)
+        bench.executors["command"].start(waiting, going.done)
+        waiting = going.outcome()
     assert isinstance(waiting, Snoozed)
     assert "runs" in waiting.error
 
 
+@pytest.mark.parametrize("action", ["command", "call"])
 @pytest.mark.parametrize(("payload", "checkpoint"), [(None, None), ({"a": 1}, None), (None, {"b": 2}), (1, 2)])
-def test_payload_and_checkpoint_are_files_that_say_so(bench: Bench, payload: object, checkpoint: object) -> None:
-    script = 'cat "$SCHED_PAYLOAD_FILE" && echo && cat "$SCHED_CHECKPOINT_FILE" && wc -c < "$SCHED_REPORT_FILE"'
-    going = bench.start("command", {"command": script}, run={"payload": payload, "checkpoint": checkpoint})
+def test_there_is_a_file_where_there_is_a_payload_or_a_checkpoint(
+    bench: Bench, action: str, payload: object, checkpoint: object
+) -> None:
+    script = (
+        "import json, os\n"
+        "def show(payload=None):\n"
+        "    for name in ('PAYLOAD', 'CHECKPOINT'):\n"
+        "        path = os.environ[f'SCHED_{name}_FILE']\n"
+        "        print(json.load(open(path)) if path else None)\n"
+        "    print(os.path.exists(os.environ['SCHED_REPORT_FILE']))\n"
+    )
+    (bench.state / "shown.py").write_text(script)
+    options = {
+        "command": {"command": [sys.executable, "-c", "import shown; shown.show()"]},
+        "call": {"function": "shown:show"},
+    }[action]
+    run = {"payload": payload, "has_payload": payload is not None, "checkpoint": checkpoint}
+    going = bench.start(action, options, run=run)
     going.succeeded()
-    first, rest = going.output().split("\n", 1)
-    assert (json.loads(first), json.loads(rest.strip()[:-1])) == (payload, checkpoint)
+    assert going.output() == f"{payload}\n{checkpoint}\nFalse\n"
     bench.records.forget([(going.launch.run.id, 1)])
     assert list((bench.state / "runs").iterdir()) == []

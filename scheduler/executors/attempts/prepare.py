@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from datetime import timedelta
@@ -59,6 +60,8 @@ class Preparation:
 
 
 def disk_trouble(error: OSError) -> str:
-    """What to say of a disk that took no files."""
+    """What to say of a disk that took no files, or of a process that may open no more."""
     what = f"cannot prepare {error.filename or 'the attempt'}: {os.strerror(error.errno or 0)}"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"{what}; raise the limit on open files"
     return f"{what}; make room or access in the state directory"

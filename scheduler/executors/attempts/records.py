@@ -146,14 +146,9 @@ class AttemptRecords:
         about = About(job.log_limit, job.child.secrets)
         hidden = to_hide(job.child.secrets, secrets)
         if job.action.kind in self._left_to_workers:
-            workspace = self.workspaces.of(run.id, run.attempt)
-            self.workspaces.make_room()
-            if about != About():
-                self.workspaces.describe(run.id, run.attempt, about)
+            workspace = self.workspaces.reserve(run, about)
         else:
-            workspace = self.workspaces.create(
-                run.id, run.attempt, about, payload=run.payload, checkpoint=run.checkpoint, user=job.child.user
-            )
+            workspace = self.workspaces.create(run, about, job.child.user)
         described = about != About()
         record = AttemptRecord(run.id, run.attempt, run.fence, workspace, about.log_limit, hidden, described=described)
         with self._lock:

@@ -13,20 +13,18 @@ _ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class CallFiles:
-    """Payload, checkpoint and report where the environment says they are, and the output."""
+    """Payload and checkpoint, if there are any, where the environment says they are, and the output."""
 
     def __init__(self, order: Message) -> None:
         environment = order["environment"]
         self._output = order["output"]
         self._report = environment["SCHED_REPORT_FILE"]
-        self._read = {
-            environment["SCHED_PAYLOAD_FILE"]: to_json(order["payload"]),
-            environment["SCHED_CHECKPOINT_FILE"]: to_json(order["checkpoint"]),
-        }
+        given = {"SCHED_PAYLOAD_FILE": order["payload"], "SCHED_CHECKPOINT_FILE": order["checkpoint"]}
+        self._read = {path: to_json(value) for name, value in given.items() if (path := environment[name])}
 
     def make(self) -> int:
         """The descriptor of the output, for appending. OSError when the disk does not take them."""
-        for path, data in {**self._read, self._report: b""}.items():
+        for path, data in self._read.items():
             descriptor = os.open(path, _ANEW, 0o600)
             try:
                 while data:
@@ -37,16 +35,18 @@ class CallFiles:
 
     def remove_unused(self) -> bool:
         """Removes them if nothing was printed and nothing reported; whether it did."""
-        if _size(self._output) or _size(self._report):
+        reported = _size(self._report)
+        if reported or _size(self._output) != 0:
             return False
-        for path in (*self._read, self._report, self._output):
+        for path in (*self._read, self._output, *(() if reported is None else (self._report,))):
             with contextlib.suppress(OSError):
                 os.unlink(path)
         return True
 
 
-def _size(path: str) -> int:
+def _size(path: str) -> int | None:
+    """None: it is not there."""
     try:
         return os.stat(path, follow_symlinks=False).st_size
     except OSError:
-        return 1  # Whoever took it away shall answer for it.
+        return None
