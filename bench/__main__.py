@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import time
+from pathlib import Path
 
 from bench import machine
 from bench.measurement import Measurement, Row, discover, judge
@@ -24,6 +25,9 @@ def main() -> int:
     parser.add_argument("--tiny", action="store_true", help="as few of everything as show that it works")
     parser.add_argument("--ours", action="store_true", help="leave the peers out")
     parser.add_argument("--profile", action="store_true", help="sample the daemons with py-spy while they are measured")
+    parser.add_argument(
+        "--disk", type=Path, default=Path("/tmp"), metavar="FOLDER", help="where everything keeps its files (/tmp)"
+    )
     asked = parser.parse_args()
     if unknown := [name for name in asked.only if name not in known]:
         parser.error(f"there is no measurement named {', '.join(unknown)}; there are {', '.join(known)}")
@@ -34,8 +38,8 @@ def main() -> int:
     chosen = [known[name] for name in known if not asked.only or name in asked.only]
     full = not asked.tiny
     good = True
-    with Session(full=full, peers=not asked.ours, profile=asked.profile) as session:
-        described, limits, measured = machine.describe(), machine.limits(session), version()
+    with Session(full=full, peers=not asked.ours, profile=asked.profile, disk=asked.disk) as session:
+        described, limits, measured = machine.describe(session), machine.limits(session), version()
         for measurement in chosen:
             rows = _measure(session, measurement)
             Result(measurement, described, limits, measured, full, rows).save()

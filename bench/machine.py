@@ -20,8 +20,8 @@ from bench.tools.percentiles import percentile
 _TIMES = 300
 
 
-def describe() -> dict[str, str]:
-    """Processor, cores, memory, kernel, Python."""
+def describe(session: Session) -> dict[str, str]:
+    """Processor, cores, memory, kernel, Python, and what kind of file system everything is measured on."""
     names = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     memory = next(int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal"))
     return {
@@ -31,6 +31,7 @@ def describe() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
+        "files": _file_system(session.disk),
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "load": f"{os.getloadavg()[0]:.1f}",
     }
@@ -151,6 +152,16 @@ class _Answering(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def _file_system(folder: Path) -> str:
+    """`ext4 without journal`, for example."""
+    held = [line.split() for line in _lines("/proc/mounts")]
+    mounts = {Path(words[1]): words for words in held}
+    device, _, kind, *_ = next(mounts[place] for place in (folder, *folder.resolve().parents) if place in mounts)
+    if kind == "ext4" and not any(Path("/proc/fs/jbd2").glob(f"{Path(device).name}-*")):
+        return "ext4 without journal"
+    return kind
 
 
 def _lines(path: str) -> list[str]:

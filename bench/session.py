@@ -24,9 +24,13 @@ DATABASES = ("SQLite", "PostgreSQL")
 class Session:
     """Use it as a context; everything that it started ends with it."""
 
-    def __init__(self, *, full: bool = True, peers: bool = True, profile: bool = False) -> None:
+    def __init__(
+        self, *, full: bool = True, peers: bool = True, profile: bool = False, disk: Path = Path("/tmp")
+    ) -> None:
         self.full = full
         self.peers = peers
+        self.disk = disk
+        """Where everything that is measured keeps its files; the path is short, for there are sockets among them."""
         self._profile = profile
         self._stack = ExitStack()
         self._servers: dict[str, str] = {}
@@ -35,7 +39,7 @@ class Session:
         """What is being measured now: names the profiles."""
 
     def __enter__(self) -> Session:
-        self._home = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
+        self._home = Path(tempfile.mkdtemp(prefix="bench-", dir=self.disk))
         # Debian's cron runs as another user would: its child must reach the folder.
         self._home.chmod(0o755)
         self._stack.callback(shutil.rmtree, self._home, ignore_errors=True)
@@ -71,8 +75,8 @@ class Session:
     def server(self, kind: str) -> str:
         """The URL of the PostgreSQL or Redis server of this session, started when it is first needed."""
         if kind not in self._servers:
-            start = services.postgresql if kind == "postgresql" else services.redis
-            self._servers[kind] = self._stack.enter_context(start())
+            start = services.postgresql(self.disk) if kind == "postgresql" else services.redis()
+            self._servers[kind] = self._stack.enter_context(start)
         return self._servers[kind]
 
     @contextmanager

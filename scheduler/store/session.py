@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -71,8 +72,7 @@ class Session:
         row, which is quadratic and, with a LIMIT, changes more rows than it says."""
         if self.kind == "sqlite" or not seqs:
             return seqs
-        query = select(t.runs.c.seq).where(self.among(t.runs.c.seq, seqs), where).order_by(t.runs.c.seq)
-        return self.rows(query.with_for_update(skip_locked=True)).scalars().all()
+        return self.rows(_unheld(where), listed=seqs).scalars().all()
 
     def lock_jobs(self, names: Iterable[str], *, change: bool = False) -> None:
         """Locks the rows of jobs in the order of names: against other planning and settling, with `change` against
@@ -80,8 +80,7 @@ class Session:
         wanted = set(names)
         if self.kind == "sqlite" or not wanted:
             return
-        query = select(t.jobs.c.name).where(self.among(t.jobs.c.name, wanted)).order_by(t.jobs.c.name)
-        self.connection.execute(query.with_for_update(key_share=not change)).all()
+        self.rows(_locked_jobs(change), listed=list(wanted)).all()
 
 
 def listed(kind: str, column: ColumnElement[Any], name: str = "listed") -> ColumnElement[bool]:
@@ -90,6 +89,19 @@ def listed(kind: str, column: ColumnElement[Any], name: str = "listed") -> Colum
     if kind == "sqlite":
         return column.in_(text(f"SELECT value FROM json_each(:{name})").bindparams(bindparam(name, type_=Text)))  # noqa: S608
     return column == any_(bindparam(name, type_=postgresql.ARRAY(column.type)))
+
+
+@lru_cache(maxsize=64)
+def _unheld(where: ColumnElement[bool]) -> Select[Any]:
+    seq = t.runs.c.seq
+    query = select(seq).where(listed("postgresql", seq), where).order_by(seq)
+    return query.with_for_update(skip_locked=True)
+
+
+@cache
+def _locked_jobs(change: bool) -> Select[Any]:
+    name = t.jobs.c.name
+    return select(name).where(listed("postgresql", name)).order_by(name).with_for_update(key_share=not change)
 
 
 def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:

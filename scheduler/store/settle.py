@@ -90,6 +90,11 @@ def _told(kind: str) -> Select[Any]:
     return select(*STATE, *_SEQS).where(listed(kind, t.jobs.c.name))
 
 
+_NEVER_BEGUN = delete(t.attempts).where(
+    t.attempts.c.run == bindparam("of_run"), t.attempts.c.number == bindparam("of_number")
+)
+
+
 def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
     if not names:
         return set()
@@ -213,9 +218,7 @@ def _write_attempts(session: Session, pairs: Sequence[tuple[Run, Settlement]], n
         ],
     )
     session.write(
-        delete(t.attempts).where(
-            t.attempts.c.run == bindparam("of_run"), t.attempts.c.number == bindparam("of_number")
-        ),
+        _NEVER_BEGUN,
         [{"of_run": run.id, "of_number": run.attempt} for run, one in pairs if one.attempt_outcome is None],
     )
 

@@ -1,0 +1,51 @@
+"""Many rows in one statement: what they have in common arrives in each of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from scheduler.core.model import Output
+from scheduler.store.store import SqlStore
+from tests.store.world import MINUTE, T0, add, claim, get, new_run, set_up
+
+MANY = 25
+
+
+@pytest.mark.parametrize("many", [1, MANY])
+@pytest.mark.parametrize(
+    "alike",
+    [
+        {},
+        {"payload": {"a": [1, None]}, "note": "é\n", "author": "me", "not_before": T0 + MINUTE, "priority": -3},
+        {"payload": None, "has_payload": True, "scheduled_for": T0, "lock": "one", "rank": 2**40, "trace": "00-1"},
+    ],
+    ids=["nothing", "some", "more"],
+)
+def test_runs_that_are_alike_are_stored_as_they_are(store: SqlStore, many: int, alike: dict[str, object]) -> None:
+    set_up(store, ["job"])
+    wanted = [new_run("job", **alike) for _ in range(many)]
+    add(store, *wanted)
+    for one in wanted:
+        run = get(store, one.id)
+        told = {field.name for field in fields(one)} & {field.name for field in fields(run)} - {"payload"}
+        assert {name: getattr(run, name) for name in told} == {name: getattr(one, name) for name in told} | {
+            "has_payload": one.has_payload or one.payload is not None
+        }
+    with store.queries() as queries:
+        details = [queries.run(one.id) for one in wanted]
+    assert [one.run.payload for one in details if one is not None] == [one.payload for one in wanted]
+
+
+@pytest.mark.parametrize("printed", [b"", b"\x00\xff\\x00 the same"])
+def test_outputs_that_are_alike_are_stored_as_they_are(store: SqlStore, printed: bytes) -> None:
+    set_up(store, ["job"])
+    add(store, *(new_run("job") for _ in range(MANY)))
+    runs = claim(store, limit=MANY)
+    outputs = [Output(run.id, 1, printed, b"", 0, True) for run in runs]
+    for _ in range(2):  # The second time they take the place of the first.
+        with store.begin() as tx:
+            tx.runs.put_output(outputs, runs)
+    with store.queries() as queries:
+        assert [queries.output(run.id) for run in runs] == outputs
