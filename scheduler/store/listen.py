@@ -26,7 +26,7 @@ from psycopg.pq import PGnotify
 from sqlalchemy.exc import SQLAlchemyError
 
 from scheduler.core.hints import ALL, LISTENING, POLLING, Heard, Hearing, Said
-from scheduler.store.dialects.postgresql import PostgresDatabase
+from scheduler.store.dialects.postgresql import ALONE, PostgresDatabase
 
 log = structlog.get_logger("store")
 
@@ -146,7 +146,7 @@ class PostgresEar:
         self._own = told
         connection.execute(f"LISTEN {CHANNEL}")
         token = f"proof {secrets.token_hex(8)}"
-        with self._database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as other:
+        with self._database.engine.connect().execution_options(**ALONE) as other:
             other.exec_driver_sql("SELECT pg_notify(%s, %s)", (CHANNEL, token))
         until = time.monotonic() + PROOF
         while (left := until - time.monotonic()) > 0 and not self._stopped.is_set():

@@ -33,6 +33,14 @@ _LIMITS = {
 }
 _WAITS = "; ".join(f"SET LOCAL {name} = {limit // timedelta(milliseconds=1)}" for name, limit in _LIMITS.items())
 
+_OPENING = "opening"
+"""What an option of a connection is named that says how its transactions begin: one statement where the driver would
+make two or three, each of which the server must be asked for. None: without a transaction, each statement by itself."""
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_WRITING = f"{_BEGIN}; {_WAITS}"
+_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_WAITS}"
+ALONE = {_OPENING: None}
+
 
 class PostgresDatabase:
     """A database server. Connects when first used; StartError for a URL that cannot be read."""
@@ -53,6 +61,7 @@ class PostgresDatabase:
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_timeout=PATIENCE.total_seconds(),
+            isolation_level="AUTOCOMMIT",  # The driver begins nothing.
             connect_args={
                 "connect_timeout": 5,
                 "application_name": "schedulerd",
@@ -67,6 +76,7 @@ class PostgresDatabase:
         )
         self._reconnect: Reconnect[BoundedConnection] = Reconnect()
         event.listen(self.engine, "do_connect", self._connect)
+        event.listen(self.engine, "begin", _begin)
 
     def _connect(
         self, _dialect: object, _record: object, args: Sequence[Any], options: dict[str, Any]
@@ -75,16 +85,19 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        with self.engine.connect() as connection, connection.begin():
-            connection.exec_driver_sql(_WAITS)
+        with self._transaction(_WRITING) as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
+        with self._transaction(_READING) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, opening: str) -> Iterator[Connection]:
         with self.engine.connect() as plain:
-            connection = plain.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            connection = plain.execution_options(**{_OPENING: opening})
             with connection.begin():
-                connection.exec_driver_sql(_WAITS)
                 yield connection
 
     @contextmanager
@@ -95,7 +108,7 @@ class PostgresDatabase:
 
     def now(self) -> datetime:
         with self.engine.connect() as plain:
-            connection = plain.execution_options(isolation_level="AUTOCOMMIT")
+            connection = plain.execution_options(**ALONE)
             instant: datetime = connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
         return instant.astimezone(UTC)
 
@@ -145,6 +158,12 @@ class PostgresDatabase:
 
     def close(self) -> None:
         close_all(self.engine)
+
+
+def _begin(connection: Connection) -> None:
+    opening = connection.get_execution_options().get(_OPENING, _BEGIN)
+    if opening is not None:
+        connection.exec_driver_sql(opening)
 
 
 _FAULTS: Mapping[str, tuple[str, str]] = {
