@@ -44,16 +44,16 @@ def compare(states: Mapping[str, JobState], new: Configuration) -> Difference:
     """What `new` changes against the jobs in the database. A job that raised an alarm counts as changed: putting a file
     in force gives it another chance."""
     present = {name: state for name, state in states.items() if state.removed_at is None}
-    changed = [
-        name
+    changed = {
+        name: None
         for name, job in new.jobs.items()
         if name in present and (present[name].fingerprint != job.fingerprint or present[name].alarm is not None)
-    ]
+    }
     return Difference(
         added=tuple(name for name in new.jobs if name not in present),
         changed=tuple(changed),
         removed=tuple(name for name in present if name not in new.jobs),
-        unchanged=tuple(name for name in new.jobs if name in present and name not in set(changed)),
+        unchanged=tuple(name for name in new.jobs if name in present and name not in changed),
     )
 
 
