@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -178,3 +179,35 @@ def test_there_is_a_file_where_there_is_a_payload_or_a_checkpoint(
     assert going.output() == f"{payload}\n{checkpoint}\nFalse\n"
     bench.records.forget([(going.launch.run.id, 1)])
     assert list((bench.state / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("action", ["command", "call"])
+def test_where_others_pass_through_a_report_is_its_owner_s_from_the_beginning(bench: Bench, action: str) -> None:
+    runs = bench.state / "runs"
+    runs.mkdir()
+    runs.chmod(0o711)
+    script = "import os\ndef show():\n    print(oct(os.stat(os.environ['SCHED_REPORT_FILE']).st_mode))\n"
+    (bench.state / "moded.py").write_text(script)
+    options = {
+        "command": {"command": [sys.executable, "-c", "import moded; moded.show()"]},
+        "call": {"function": "moded:show"},
+    }[action]
+    going = bench.start(action, options)
+    going.succeeded()
+    assert going.output() == "0o100600\n"
+    bench.records.forget([(going.launch.run.id, 1)])
+    assert list(runs.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_reports_are_closed_to_others_before_these_pass_through(bench: Bench) -> None:
+    umask = "umask 0; echo '{\"progress\": 1}' >> $SCHED_REPORT_FILE; echo here; exec sleep 600"
+    before, silent = bench.start("command", {"command": umask}), bench.start("command", {"command": "exec sleep 600"})
+    before.until_output("here")
+    path = Path(before.launch.environment["SCHED_REPORT_FILE"])
+    assert path.stat().st_mode & 0o777 == 0o666
+    bench.start("command", {"command": "true"}, user="nobody", workdir="/").outcome()
+    for going in (before, silent):
+        assert Path(going.launch.environment["SCHED_REPORT_FILE"]).stat().st_mode & 0o777 == 0o600
+        going.end("cancel")
+        going.outcome()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from scheduler.core.model import Json, Run
 from scheduler.core.secret import Secret
+from scheduler.executors.attempts.privacy import keep_to_owner, passable
 from scheduler.executors.attempts.values import to_json
 
 _PASSABLE = 0o711
@@ -143,7 +144,7 @@ class Workspaces:
             contents[workspace.checkpoint] = to_json(run.checkpoint)
         if owner is not None:
             self._open_up()
-        if self._passable:
+        if passable(self._root):
             contents[workspace.report] = b""
         for path, data in contents.items():
             _write(path, data)
@@ -200,15 +201,16 @@ class Workspaces:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self._root, 0o700)
 
-    @property
-    def _passable(self) -> bool:
-        return bool(os.stat(self._root).st_mode & 0o011)
-
     def _open_up(self) -> None:
         """A job with a user of its own must be able to pass through where others need not, whatever the umask says."""
+        closed = not passable(self._root)
         for directory in (self._root.parent, self._root):
-            if not directory.stat().st_mode & 0o011:
+            if not passable(directory):
                 os.chmod(directory, _PASSABLE)
+        if closed:
+            for run, attempt in self.present():
+                with contextlib.suppress(OSError):  # Its child has put something else in its place.
+                    keep_to_owner(self.of(run, attempt).report)
 
 
 def remove(files: Iterable[Path]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+from scheduler.executors.attempts.privacy import keep_to_owner, passable
 from scheduler.executors.attempts.values import to_json
 from scheduler.executors.workers.surroundings import appending
 from scheduler.executors.workers.wire import Message
@@ -31,7 +32,14 @@ class CallFiles:
                     data = data[os.write(descriptor, data) :]
             finally:
                 os.close(descriptor)
-        return appending(self._output)
+        output = appending(self._output)
+        try:
+            if passable(os.path.dirname(self._report)):
+                keep_to_owner(self._report)
+        except OSError:
+            os.close(output)
+            raise
+        return output
 
     def remove_unused(self) -> bool:
         """Removes them if nothing was printed and nothing reported; whether it did."""
