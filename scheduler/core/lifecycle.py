@@ -136,6 +136,8 @@ def _facts(run: Run, outcome: Outcome) -> Settlement:
     assert run.node is not None
     return Settlement(
         run=run.id,
+        job=run.job,
+        lock=run.lock,
         node=run.node,
         fence=run.fence,
         status=Status.PENDING,

@@ -21,6 +21,16 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
+class Glance:
+    """What the worker of a node asks again and again while there is work: one statement. `pending`: there are PENDING
+    runs; `cancels`: runs of this node that somebody wants to end, and why. `now` as in Look."""
+
+    now: datetime
+    pending: bool
+    cancels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """What one statement found, as one state of the database.
 

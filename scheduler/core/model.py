@@ -295,3 +295,8 @@ class Output:
     tail: bytes
     omitted: int
     complete: bool
+
+    @property
+    def written(self) -> bool:
+        """It printed anything."""
+        return bool(self.head or self.tail or self.omitted)

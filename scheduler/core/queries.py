@@ -210,7 +210,8 @@ class Queries(EventQueries, ScanQueries, NotificationQueries, Protocol):
         ...
 
     def output(self, run: str, attempt: int | None = None) -> Output | None:
-        """That attempt's output; None: the last attempt that has one."""
+        """What that attempt wrote, with attempt None the last one of which that is known: the last that is over, or one
+        that tells meanwhile. None: it wrote nothing, or that is kept no longer."""
         ...
 
     def waiting(self, runs: Collection[str]) -> dict[str, Waiting]:

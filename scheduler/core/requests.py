@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from scheduler.core.counted import counted
@@ -24,6 +24,14 @@ class Claim:
     skip_busy_queues: bool = False
     held: bool = False
     served: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The runs that a node holds from now on, with their payloads, and how their jobs stand, by name."""
+
+    runs: Sequence[Run] = ()
+    states: Mapping[str, JobState] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,8 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What becomes of a RUNNING run held by `node` with `fence`: computed by core.lifecycle, applied by the store.
+    """What becomes of a RUNNING run of `job` held by `node` with `fence`: computed by core.lifecycle, applied by the
+    store. `lock` is what the attempt holds.
 
     `status` PENDING means a further attempt, not before `not_before`. `failures` and `lost` are the new counts.
     `ended` is when the attempt was over (None: now), `took` for how many seconds it was at work, by a clock that never
@@ -68,6 +77,8 @@ class Settlement:
     """
 
     run: str
+    job: str
+    lock: str | None
     node: str
     fence: int
     status: Status
@@ -89,10 +100,12 @@ class Settlement:
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What was settled: the runs as they are afterwards, without payloads, and, by name, how the jobs stand of which a
-    run was COMPLETED or FAILED. Their deadlines are still those from before."""
+    run was COMPLETED or FAILED. Their deadlines are still those from before. `live` are the nodes among those that held
+    them that are live, and stay it until the transaction ends."""
 
     runs: list[Run]
     jobs: Mapping[str, JobState]
+    live: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,19 @@ from scheduler.core.requests import Settlement
 from scheduler.engine.announce import announce, ends
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import check_loaded, follow_ups
-from scheduler.engine.flips import NOTHING, Flipped, flip_after_runs
+from scheduler.engine.flips import Flipped, flip_after_runs
 from scheduler.engine.in_force import InForce
 from scheduler.engine.outgoing import put_pings
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """The runs that changed, and what that made of their jobs: to be published after the commit."""
+    """The runs that changed, and what that made of their jobs: to be published after the commit. `live` as in
+    core.requests.Settled."""
 
     runs: list[Run]
-    flipped: Flipped = NOTHING
+    flipped: Flipped
+    live: frozenset[str]
 
 
 def settle_all(
@@ -51,7 +53,8 @@ def settle_all(
     put_pings(tx, configuration, settlements, settled.runs, now)
     flipped = flip_after_runs(tx, configuration, settled, deadlines, now)
     told = announce(tx, ends(settled.runs, configuration, now), configuration, now)
-    return Aftermath(settled.runs, replace(flipped, told=flipped.told + told) if told else flipped)
+    flipped = replace(flipped, told=flipped.told + told) if told else flipped
+    return Aftermath(settled.runs, flipped, settled.live)
 
 
 def announce_settled(bus: Bus, run: Run, now: datetime, *, lost_with: str | None = None) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 from scheduler.core.commands import Accepted, Deliver, RunRequest
 from scheduler.core.errors import NotFound, Unavailable
 from scheduler.core.execution import Bus, Clock
-from scheduler.core.model import Run
 from scheduler.core.ports import Store, Transaction
-from scheduler.core.requests import Claim
+from scheduler.core.requests import Claim, Claimed
 from scheduler.engine.accept import Answer, accept
 from scheduler.engine.crowd import Crowd
 from scheduler.engine.fan_out import LoadFirst, check_loaded
@@ -37,7 +36,7 @@ class Intake:
         clock: Clock,
         node: Callable[[], str],
         claim: Callable[[], Claim | None],
-        hand_over: Callable[[Claim, list[Run] | None], None],
+        hand_over: Callable[[Claim, Claimed | None], None],
         follow: Callable[[datetime], None],
         no_job: Callable[[str], NotFound],
     ) -> None:
@@ -87,7 +86,7 @@ class Intake:
 
     def _make(self, requests: list[RunRequest], now: datetime) -> list[Answer]:
         claim: Claim | None = None
-        claimed: list[Run] = []
+        claimed = Claimed()
         try:
             with self._store.begin() as tx:
                 live = tx.nodes.hold(self._node())
@@ -104,7 +103,7 @@ class Intake:
             if claim is not None:
                 self._hand_over(claim, None)
             raise
-        begun = {run.id for run in claimed}
+        begun = {run.id for run in claimed.runs}
         answers = [
             replace(one, begun=True, ahead=0) if isinstance(one, Accepted) and one.run in begun else one
             for one in answers

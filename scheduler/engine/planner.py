@@ -13,10 +13,10 @@ from scheduler.core.errors import Unavailable
 from scheduler.core.execution import Bus
 from scheduler.core.job import Configuration, Job
 from scheduler.core.look import Look
-from scheduler.core.model import JobState, NewRun, Run, Skip, SkipReason
+from scheduler.core.model import JobState, NewRun, Skip, SkipReason
 from scheduler.core.policy import Plan, PlannedRun, plan
 from scheduler.core.ports import Store, Transaction
-from scheduler.core.requests import Advance, Claim, Due
+from scheduler.core.requests import Advance, Claim, Claimed, Due
 from scheduler.core.stamp import to_text
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.in_force import InForce, Loaded
@@ -60,7 +60,7 @@ class Planner:
         bus: Bus,
         node: Callable[[], str],
         claim: Callable[[], Claim | None],
-        hand_over: Callable[[Claim, list[Run] | None], None],
+        hand_over: Callable[[Claim, Claimed | None], None],
         amend: Callable[[Due, datetime], Due],
         again: Callable[[], None],
         turns: Turns,
@@ -140,7 +140,7 @@ class Planner:
     def _plan_together(self, now: datetime, doubts: _Doubts, size: int) -> int | None:
         loaded = self._in_force.current
         claim: Claim | None = None
-        claimed: list[Run] = []
+        claimed = Claimed()
         try:
             with self._store.begin() as tx:
                 if not tx.nodes.hold(self._node()):

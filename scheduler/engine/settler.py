@@ -33,6 +33,10 @@ PATIENCE = 0.25
 """Seconds for which attempts that wait to be started go first: writing down can wait, being late cannot."""
 
 
+Further = Callable[[Transaction, bool], None]
+"""Done after the settling, in its transaction, which holds this node's row: it is told whether that is live."""
+
+
 class Settler:
     """`add` from any thread, the rest from one. `follow` loads the newest generation, if it can be loaded."""
 
@@ -95,9 +99,7 @@ class Settler:
             return waited < PATIENCE
         return self._crowd and waited < LINGER
 
-    def settle(
-        self, batch: list[Live], now: datetime, boottime: float, further: Callable[[Transaction], None] | None = None
-    ) -> bool:
+    def settle(self, batch: list[Live], now: datetime, boottime: float, further: Further | None = None) -> bool:
         """Writes down what was gathered, and does what is given `further` in the same transaction; whether that was
         done: an attempt that cannot be written down with the others is written down alone, without it. Raises
         Unavailable when the database is away; nothing is lost by it, and whether it took place is not known."""
@@ -121,7 +123,7 @@ class Settler:
         ended: Sequence[Live],
         now: datetime,
         boottime: float,
-        further: Callable[[Transaction], None] | None = None,
+        further: Further | None = None,
         *,
         bare: bool = False,
     ) -> None:
@@ -138,7 +140,7 @@ class Settler:
         ended: Sequence[Live],
         now: datetime,
         boottime: float,
-        further: Callable[[Transaction], None] | None,
+        further: Further | None,
         *,
         bare: bool,
     ) -> None:
@@ -146,7 +148,9 @@ class Settler:
         outputs = [] if bare else self._attempts.outputs(keys)
         words = [] if bare else self._attempts.last_words(keys)
         with self._store.begin() as tx:
-            requests = tx.runs.cancel_requests(self._node())
+            # What succeeded did, whoever asked for its end.
+            sure = all(isinstance(one.outcome, Succeeded) for one in ended)
+            requests = {} if sure else tx.runs.cancel_requests(self._node())
             decided = [self._decide(one, requests.get(one.run.id), now, boottime, bare=bare) for one in ended]
             if words:
                 # A planner that holds the job may ask for the end of the run, and must not wait for us meanwhile.
@@ -155,7 +159,7 @@ class Settler:
             tx.runs.report(words)  # While they are RUNNING: the next attempt gets the last checkpoint.
             after = settle_all(tx, self._in_force, decided, now)
             if further is not None:
-                further(tx)
+                further(tx, self._node() in after.live)
         self._held.drop(ended)
         with self._bus.together():
             publish_flips(self._bus, after.flipped)

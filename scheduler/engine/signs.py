@@ -222,6 +222,8 @@ def _settlement(run: Run, fate: Fate, ended: datetime, took: float | None) -> Se
     reasons = {Status.COMPLETED: None, Status.FAILED: fate.outcome}
     return Settlement(
         run=run.id,
+        job=run.job,
+        lock=run.lock,
         node=ELSEWHERE,
         fence=run.fence,
         status=fate.status,

@@ -48,21 +48,23 @@ class Starter:
         self._done = done
         self._accepts = accepts
 
-    def begin(self, lives: list[Live]) -> None:
-        """One after the other, in the order given."""
-        states, dead = self._past([live.run for live in lives])
+    def begin(self, lives: list[Live], states: Mapping[str, JobState]) -> None:
+        """One after the other, in the order given; `states`: how their jobs stand."""
+        dead = self._dead_before([live.run for live in lives])
         for live in lives:
             self._begin(live, states.get(live.run.job), dead.get(live.run.id, []))
             self._held.begun()
 
-    def _past(self, runs: Sequence[Run]) -> tuple[Mapping[str, JobState], Mapping[str, list[str]]]:
-        """What the runs are told about their jobs' past, and of the dead letters before them in their line; without a
-        database, nothing."""
+    def _dead_before(self, runs: Sequence[Run]) -> Mapping[str, list[str]]:
+        """What the runs are told of the dead letters before them in their line; without a database, nothing."""
+        ordered = [run for run in runs if run.rank is not None]
+        if not ordered:
+            return {}
         try:
             with self._store.read() as tx:
-                return tx.jobs.states({run.job for run in runs}), tx.runs.dead_before(runs, DEAD)
+                return tx.runs.dead_before(ordered, DEAD)
         except Unavailable:
-            return {}, {}
+            return {}
 
     def _begin(self, live: Live, state: JobState | None, dead: list[str]) -> None:
         run = live.run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from scheduler.core.look import Look
 from scheduler.core.model import JobState, Run
 from scheduler.core.outcome import GivenBack, Outcome, Span
 from scheduler.core.ports import Store, Transaction
-from scheduler.core.requests import Claim, Due, Unfinished
+from scheduler.core.requests import Claim, Claimed, Due, Unfinished
 from scheduler.engine.held import Held, Live
 from scheduler.engine.in_force import InForce
 from scheduler.engine.settler import Settler
@@ -88,17 +88,18 @@ class Worker:
             return None
         return Claim(self._node(), self._in_force.current.generation, free, self._queues, served=self._served)
 
-    def take(self, claim: Claim, runs: list[Run] | None) -> None:
+    def take(self, claim: Claim, claimed: Claimed | None) -> None:
         """Holds and starts what was claimed. None: the transaction failed, and whether it took place is not known."""
-        if runs is None:
+        if claimed is None:
             self._doubt = True
-        lives = [self._hold(run) for run in runs or ()]
+            claimed = Claimed()
+        lives = [self._hold(run) for run in claimed.runs]
         served = (*self._served, *(live.run.queue for live in lives))
         self._served = tuple(dict.fromkeys(reversed(served)))[::-1]
         if self._held.release(claim.limit):
             self._wake()
         if lives:
-            self._aside(partial(self._starter.begin, lives))
+            self._aside(partial(self._starter.begin, lives, claimed.states))
 
     def amend(self, due: Due, now: datetime) -> Due:
         """The same without the runs that have ended here for good and wait to be written down: what is over is in
@@ -152,14 +153,16 @@ class Worker:
         read = self._clock.monotonic()
         self.end_late()
         settled = self._turn_over(now)
-        pending = self._end_cancelled()
+        glance = self._store.glance(self._node())
+        if settled:
+            # What is taken begins after what was settled has ended, and that may have been waited for.
+            now, read = glance.now, self._clock.monotonic()
+        self._end_cancelled(glance.cancels)
+        pending = glance.pending
         if self._doubt:
             pending = self._return_strays(now) or pending
         if not pending:
             return settled  # So an idle daemon need not write once a second.
-        if settled:
-            # What is taken begins after what was settled has ended, and that may have been waited for.
-            now, read = self._store.now(), self._clock.monotonic()
         return settled + self._take_ready(now, read)
 
     def _turn_over(self, now: datetime) -> int:
@@ -180,25 +183,25 @@ class Worker:
         if claim is None:
             self._settler.settle(batch, now, boottime)
             return
-        ready = replace(claim, skip_busy_queues=True)
         # What is taken begins after what is settled has ended.
         later = now + timedelta(seconds=self._clock.boottime() - boottime)
-        found: list[Run] = []
-        runs: list[Run] | None = None
+        found: list[Claimed] = []
+        claimed: Claimed | None = None
 
-        def take_too(tx: Transaction) -> None:
-            found[:] = tx.runs.claim(ready, later)
+        def take_too(tx: Transaction, live: bool) -> None:
+            found[:] = [tx.runs.claim(replace(claim, skip_busy_queues=True, held=True), later)] if live else []
 
         try:
-            runs = found if self._settler.settle(batch, now, boottime, take_too) else None
+            if self._settler.settle(batch, now, boottime, take_too):
+                claimed = found[0] if found else Claimed()
         finally:
-            self.take(claim, runs)
+            self.take(claim, claimed)
 
     def _take_ready(self, now: datetime, read: float) -> int:
         """`read`: when the clock of planning showed `now`, in monotonic seconds."""
         taken, first = 0, True
         while (claim := self.claim()) is not None:
-            runs: list[Run] | None = None
+            claimed: Claimed | None = None
             token: float | None = None
             part = self._sweep.begin()
             try:
@@ -206,21 +209,21 @@ class Worker:
                     promoted = tx.runs.promote(now, part) if first else None
                     # The rows of what was promoted are held: whoever holds a queue may wait for them.
                     moved = promoted is not None and promoted.runs > 0
-                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=moved), now)
-                    if not claimed and self._rated:
+                    found = tx.runs.claim(replace(claim, skip_busy_queues=moved), now)
+                    if not found.runs and self._rated:
                         token = tx.queues.next_token(self._queues, now)
-                runs = claimed
+                claimed = found
                 if promoted is not None and part is not None:
                     self._sweep.looked(promoted.after)
             finally:
-                self.take(claim, runs)
+                self.take(claim, claimed)
             if token is not None:
                 # A bucket of one holds no second token: what comes while nobody looks is lost.
                 left = max(0.0, token - (self._clock.monotonic() - read))
                 self._later(timedelta(microseconds=ceil(left * 1e6)))
-            if not (runs or moved):
+            if not (found.runs or moved):
                 break
-            taken, first = taken + len(runs or ()), False
+            taken, first = taken + len(found.runs), False
         return taken
 
     @property
@@ -275,16 +278,11 @@ class Worker:
             if one.why is None and now >= one.expires:
                 self._end(one, "timeout")
 
-    def _end_cancelled(self) -> bool:
-        """Whether runs wait, which is asked in the same look."""
-        lives = self._held.lives()
-        with self._store.read() as tx:
-            pending = tx.runs.any_pending()
-            requests = tx.runs.cancel_requests(self._node()) if lives else {}
-        for one in lives:
-            if one.why is None and one.run.id in requests:
-                self._end(one, "cancel")
-        return pending
+    def _end_cancelled(self, cancels: Collection[str]) -> None:
+        if cancels:
+            for one in self._held.lives():
+                if one.why is None and one.run.id in cancels:
+                    self._end(one, "cancel")
 
     def _end(self, one: Live, why: str) -> None:
         if one.outcome is not None or one.why is not None or one.executor is None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from sqlalchemy import Row, Select, Update, bindparam, func, select, update
 
-from scheduler.core.model import Cause, Run, Status, WaitsFor
-from scheduler.core.requests import Claim
+from scheduler.core.model import Cause, JobState, Run, Status, WaitsFor
+from scheduler.core.requests import Claim, Claimed
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.jobs import changed_after
@@ -29,18 +29,15 @@ from scheduler.store.promote import (
     IS_RUNNING_BESIDE,
     OLDEST_READY,
     OLDEST_WAITER,
-    distinct,
     next_in_line,
 )
-from scheduler.store.rows import RUN, whole_runs
-from scheduler.store.session import Session, listed
+from scheduler.store.rows import RUN, STATE, state_of, whole_runs
+from scheduler.store.session import Session, listed, unheld
 
 _ROUNDS = 8
 """How often a claim looks again after it sent runs away that wait for a lock or a pause."""
 _EXTRA = 100
 """Candidates looked at beyond those that are wanted."""
-
-_READY_QUEUES = distinct(t.runs.c.queue, t.READY)
 
 _CANDIDATE = (
     t.runs.c.seq,
@@ -54,41 +51,46 @@ _CANDIDATE = (
 
 @dataclass(slots=True)
 class _Choice:
-    """What one look found: runs to claim, and runs that step out of the way."""
+    """What one look found: runs to claim, and runs that step out of the way. `jobs` are those of the runs that were
+    looked at, as they stand; `passed`: runs of others were among them, which somebody is changing at this moment or
+    which this node has not loaded."""
 
     chosen: list[int] = field(default_factory=list)
     behind_lock: list[int] = field(default_factory=list)
     behind_pause: list[int] = field(default_factory=list)
     left_locks: set[str] = field(default_factory=set)
-    fingerprints: dict[str, str] = field(default_factory=dict)
-    """Of the jobs whose runs were looked at."""
+    jobs: dict[str, JobState] = field(default_factory=dict)
+    passed: bool = False
 
 
-def claim(session: Session, asked: Claim, now: datetime) -> list[Run]:
-    """The runs that `asked.node` holds from now on, with their payloads: the queues take turns, from claim to claim
-    (`asked.served`), within a queue by priority, then age."""
+def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
+    """The runs that `asked.node` holds from now on: the queues take turns, from claim to claim (`asked.served`), within
+    a queue by priority, then age."""
     if asked.limit <= 0 or not (asked.held or SqlNodes(session).hold(asked.node)):
-        return []
-    names = [name for name in session.rows(_READY_QUEUES).scalars() if asked.queues is None or name in asked.queues]
-    places = lock_queues(session, names, asked.skip_busy_queues, now) if names else {}
+        return Claimed()
+    places = lock_queues(session, asked.queues, asked.skip_busy_queues, now)
     turns = in_turn(places.values(), asked.served)
-    newer = changed_after(session, asked.generation) if places else []
+    newer: Collection[str] | None = None
     claimed: list[Run] = []
-    fingerprints: dict[str, str] = {}
+    jobs: dict[str, JobState] = {}
     for _ in range(_ROUNDS):
         wanted = asked.limit - len(claimed)
-        candidates = _candidates(session, turns, wanted, newer)
+        candidates = _candidates(session, turns, wanted, newer or ())
         if not candidates:
             break
         choice = _choose(session, candidates, places, wanted, asked.generation, now)
         _step_aside(session, choice)
-        fingerprints |= choice.fingerprints
+        jobs |= choice.jobs
         claimed += _take(session, asked.node, choice, now)
-        if len(claimed) >= asked.limit or not (choice.behind_lock or choice.behind_pause):
+        again = bool(choice.behind_lock or choice.behind_pause)
+        if choice.passed and newer is None:
+            newer = changed_after(session, asked.generation)
+            again = again or bool(newer)
+        if len(claimed) >= asked.limit or not again:
             break
     pay(session, turns)
-    _open_attempts(session, claimed, fingerprints, now)
-    return claimed
+    _open_attempts(session, claimed, jobs, now)
+    return Claimed(claimed, jobs)
 
 
 _READY_IN = (
@@ -122,7 +124,7 @@ def _choose(
     jobs, closed = _lock_jobs(session, names, generation)
     held_jobs = closed | paused_jobs(session, names, now)
     oldest, held = _lock_locks(session, {row.lock for row in candidates if row.lock is not None and row.job in jobs})
-    choice = _Choice(fingerprints=jobs)
+    choice = _Choice(jobs=jobs, passed=len(jobs) < len(names))
     for row in candidates:
         if len(choice.chosen) >= wanted:
             break
@@ -148,26 +150,18 @@ def _choose(
 @cache
 def _jobs_of(kind: str) -> Select[Any]:
     jobs = t.jobs.c
-    query = select(jobs.name, jobs.fingerprint, jobs.enabled, jobs.removed_at).where(
-        listed(kind, jobs.name), jobs.generation <= bindparam("loaded")
-    )
+    query = select(*STATE).where(listed(kind, jobs.name), jobs.generation <= bindparam("loaded"))
     return query.order_by(jobs.name).with_for_update(read=True, key_share=True, skip_locked=True)
 
 
-def _lock_jobs(session: Session, names: set[str], generation: int) -> tuple[dict[str, str], set[str]]:
-    """(jobs that nobody changes until the transaction ends, with their fingerprints; those of `names` that are
-    disabled, removed or unknown). Those that somebody is changing at this moment are left out of the first. Unknown
-    ones are among them: only a manual run gets that far."""
-    rows = session.rows(_jobs_of(session.kind), listed=session.listing(names), loaded=generation).all()
-    found = {row.name: row.fingerprint for row in rows}
-    closed = {row.name for row in rows if not row.enabled or row.removed_at is not None}
+def _lock_jobs(session: Session, names: set[str], generation: int) -> tuple[dict[str, JobState], set[str]]:
+    """(jobs that nobody changes until the transaction ends; those of `names` that are disabled, removed or unknown).
+    Those that somebody is changing at this moment are left out of the first."""
+    rows = session.rows(_jobs_of(session.kind), listed=session.listing(names), loaded=generation)
+    found = {row.name: state_of(row) for row in rows}
+    closed = {name for name, state in found.items() if not state.enabled or state.removed_at is not None}
     missing = names - found.keys()
-    if missing:
-        unknown = closed_jobs(session, missing)
-        closed |= unknown
-        if session.kind == "sqlite":
-            found.update(dict.fromkeys(unknown, ""))
-    return found, closed
+    return found, closed | closed_jobs(session, missing) if missing else closed
 
 
 def _lock_locks(session: Session, keys: set[str]) -> tuple[dict[str | None, int | None], set[str]]:
@@ -205,10 +199,12 @@ def _step_aside(session: Session, choice: _Choice) -> None:
 @cache
 def _taken(kind: str) -> Update:
     greatest = func.max if kind == "sqlite" else func.greatest
+    seq = t.runs.c.seq
+    mine = listed(kind, seq) if kind == "sqlite" else seq.in_(select(unheld(t.READY).cte("unheld").c.seq))
     lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
     return (
         update(t.runs)
-        .where(listed(kind, t.runs.c.seq))
+        .where(mine)
         .values(
             status=Status.RUNNING.value,
             node=bindparam("by_node"),
@@ -231,11 +227,10 @@ def _taken(kind: str) -> Update:
 
 
 def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[Run]:
-    chosen = session.unheld(t.READY, choice.chosen)
-    if not chosen:
+    if not choice.chosen:
         return []
     values = {"by_node": node, "milliseconds": int(now.timestamp() * 1000), "now": now}
-    taken = session.connection.execute(_taken(session.kind), {"listed": session.listing(chosen), **values})
+    taken = session.connection.execute(_taken(session.kind), {"listed": session.listing(choice.chosen), **values})
     place = {seq: index for index, seq in enumerate(choice.chosen)}
     rows = sorted(taken, key=lambda row: place[row.seq])
     runs = whole_runs(session, rows)
@@ -244,7 +239,7 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
     return runs
 
 
-def _open_attempts(session: Session, runs: list[Run], fingerprints: Mapping[str, str], now: datetime) -> None:
+def _open_attempts(session: Session, runs: list[Run], jobs: Mapping[str, JobState], now: datetime) -> None:
     insert_all(
         session,
         t.attempts,
@@ -255,7 +250,7 @@ def _open_attempts(session: Session, runs: list[Run], fingerprints: Mapping[str,
                 "node": run.node,
                 "fence": run.fence,
                 "started_at": now,
-                "fingerprint": fingerprints.get(run.job, ""),
+                "fingerprint": jobs[run.job].fingerprint,
                 "left": 0,
             }
             for run in runs

@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, exists, func, literal, null, select
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, cast, exists, func, literal, null, select
 
-from scheduler.core.look import COUNTED, Beat, Look
+from scheduler.core.look import COUNTED, Beat, Glance, Look
 from scheduler.core.model import ELSEWHERE
 from scheduler.store import tables as t
 from scheduler.store.session import Session
@@ -43,6 +43,12 @@ def look(session: Session, node: str, generation: int, now: datetime | None, mar
     )
 
 
+def glance(session: Session, node: str, now: datetime | None) -> Glance:
+    """For the worker of that node. `now` None: this database knows it."""
+    row = session.rows(_glance(session.kind), me=node).one()
+    return Glance(now or row.now, row.pending, dict(json.loads(row.cancels or "[]")))
+
+
 def _mark(snapshot: str, beats: int, values: dict[str, str]) -> str:
     """The number of transactions that were begun, up to the last one that has written, without those that are of no
     interest. While an earlier one is under way it is a mark that no other look has: what that one writes will show
@@ -52,6 +58,24 @@ def _mark(snapshot: str, beats: int, values: dict[str, str]) -> str:
         return f"{snapshot} {beats}"
     counted = json.loads(values.get(COUNTED, "{}")).get("writes", 0)
     return str(int(following) - beats - counted)
+
+
+_CANCELS = and_(t.IS_RUNNING, t.runs.c.node == bindparam("me"), t.runs.c.cancel.is_not(None))
+
+
+@cache
+def _glance(kind: str) -> Select[Any]:
+    asked = (t.runs.c.id, t.runs.c.cancel)
+    if kind == "postgresql":
+        now: ColumnElement[Any] = func.clock_timestamp(type_=UtcInstant())
+        cancels: ColumnElement[Any] = cast(func.json_agg(func.json_build_array(*asked)), Text)
+    else:
+        now, cancels = null(), func.json_group_array(func.json_array(*asked))
+    return select(
+        now.label("now"),
+        exists().where(t.IS_PENDING).label("pending"),
+        select(cancels).where(_CANCELS).scalar_subquery().label("cancels"),
+    )
 
 
 @cache
@@ -81,7 +105,7 @@ def _statement(kind: str) -> Select[Any]:
         "next_deadline": deadline.order_by(jobs.deadline_at).limit(1).scalar_subquery(),
         "next_notification": select(func.min(t.notifications.c.next_at)).where(t.IS_WAITING).scalar_subquery(),
         "pending": exists().where(t.IS_PENDING),
-        "cancels": exists().where(t.IS_RUNNING, runs.node == bindparam("me"), runs.cancel.is_not(None)),
+        "cancels": exists().where(_CANCELS),
         "orphans": exists().where(t.IS_RUNNING, runs.node != ELSEWHERE, ~living.exists()),
         "elsewhere": exists().where(t.IS_RUNNING, runs.node == ELSEWHERE),
         "held": exists().where(t.IS_HELD),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, func, select, update
+from sqlalchemy import Row, Select, bindparam, func, literal, select, update
 
 from scheduler.store import tables as t
 from scheduler.store.session import Session, listed
@@ -62,9 +62,18 @@ def until_token(row: Row[Any], now: datetime) -> float:
     return 0.0 if tokens >= 1 else (counted_to - now).total_seconds() + (1 - tokens) / row.rate
 
 
+SOME_READY = (
+    select(literal(1)).where(t.READY, t.runs.c.queue == t.queues.c.name).limit(1).scalar_subquery().is_not(None)
+)
+"""In a query on queues: a run waits for nothing but a place there. One seek for each queue: a subquery with a limit is
+never made a join over all that is ready."""
+
+
 @cache
-def _queues(kind: str, skip_busy: bool) -> Select[Any]:
-    query = select(t.queues).where(listed(kind, t.queues.c.name)).order_by(t.queues.c.name)
+def _queues(kind: str, skip_busy: bool, *, narrowed: bool) -> Select[Any]:
+    query = select(t.queues).where(SOME_READY).order_by(t.queues.c.name)
+    if narrowed:
+        query = query.where(listed(kind, t.queues.c.name))
     return query.with_for_update(skip_locked=skip_busy)
 
 
@@ -81,9 +90,11 @@ _PAID = (
 )
 
 
-def lock_queues(session: Session, names: list[str], skip_busy: bool, now: datetime) -> dict[str, Place]:
-    """What each of these queues can still take; nobody else claims from them until the transaction ends."""
-    rows = session.rows(_queues(session.kind, skip_busy), listed=session.listing(names)).all()
+def lock_queues(session: Session, names: Collection[str] | None, skip_busy: bool, now: datetime) -> dict[str, Place]:
+    """What each of these queues (None: of all) in which runs are ready can still take; nobody else claims from them
+    until the transaction ends."""
+    asked = {} if names is None else {"listed": session.listing(names)}
+    rows = session.rows(_queues(session.kind, skip_busy, narrowed=names is not None), **asked).all()
     limited = [row.name for row in rows if row.concurrency is not None]
     running: dict[str, int] = {}
     if limited:

@@ -121,12 +121,17 @@ class SqlQueries:
         return history.find_runs(self.session, text, limit)
 
     def output(self, run: str, attempt: int | None = None) -> Output | None:
-        """That attempt's output; None: the last attempt that has one."""
+        """What that attempt wrote, with attempt None the last one of which that is known: the last that is over, or one
+        that tells meanwhile. None: it wrote nothing, or that is kept no longer."""
         table = t.outputs.c
         columns = (table.run, table.attempt, table.head, table.tail, table.omitted, table.complete)
         query = select(*columns).where(table.run == run).order_by(table.attempt.desc()).limit(1)
         if attempt is not None:
             query = query.where(table.attempt == attempt)
+        else:
+            over = (t.attempts.c.run == run, t.attempts.c.finished_at.is_not(None))
+            last = select(func.coalesce(func.max(t.attempts.c.number), 0)).where(*over).scalar_subquery()
+            query = query.where(table.attempt >= last)
         row = self.session.rows(query).first()
         return None if row is None else Output(**row._mapping)
 

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, literal, select, update
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.ports import Line
 from scheduler.store import tables as t
-from scheduler.store.places import refill, until_token
+from scheduler.store.places import SOME_READY, refill, until_token
 from scheduler.store.queries import AHEAD
 from scheduler.store.session import Session
 
@@ -20,9 +20,7 @@ _READY = select(literal(1)).where(t.READY, _IN_QUEUE, t.runs.c.priority >= bindp
 _AHEAD = select(func.count()).select_from(_READY.subquery())
 _RUNNING = select(func.count()).where(t.IS_RUNNING, _IN_QUEUE)
 _LINE = select(_AHEAD.scalar_subquery(), _RUNNING.scalar_subquery())
-# One seek for each queue that has a rate: a subquery with a limit is never made a join over all that is ready.
-_ONE_READY = select(literal(1)).where(t.READY, t.runs.c.queue == t.queues.c.name).limit(1).scalar_subquery()
-_AWAITED = select(t.queues).where(t.queues.c.rate.is_not(None), _ONE_READY.is_not(None))
+_AWAITED = select(t.queues).where(t.queues.c.rate.is_not(None), SOME_READY)
 
 
 @dataclass(frozen=True, slots=True)

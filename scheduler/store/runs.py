@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, upda
 
 from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, NewRun, Output, Run, Skip, Status, WaitsFor
-from scheduler.core.requests import Claim, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
+from scheduler.core.requests import Claim, Claimed, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
 from scheduler.store import cancel, elsewhere, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
@@ -29,7 +29,6 @@ from scheduler.store.settle import hold_for
 from scheduler.store.settle import settle as close
 from scheduler.store.skips import skip as leave_out
 
-_ANY_PENDING = select(t.runs.c.seq).where(t.IS_PENDING).limit(1)
 _CANCELLED = select(t.runs.c.id, t.runs.c.cancel).where(
     t.IS_RUNNING, t.runs.c.node == bindparam("of_node"), t.runs.c.cancel.is_not(None)
 )
@@ -57,12 +56,8 @@ class SqlRuns:
     def skip_waiting(self, runs: Collection[str], reason: str, now: datetime) -> set[str]:
         return cancel.skip_waiting(self.session, runs, reason, now)
 
-    def claim(self, claim: Claim, now: datetime) -> list[Run]:
+    def claim(self, claim: Claim, now: datetime) -> Claimed:
         return take(self.session, claim, now)
-
-    def any_pending(self) -> bool:
-        """Whether there is any PENDING run at all."""
-        return self.session.rows(_ANY_PENDING).first() is not None
 
     def promote(self, now: datetime, after: str | None = "") -> Promoted:
         return wake(self.session, now, after)
@@ -139,6 +134,7 @@ class SqlRuns:
         update_each(self.session, t.runs, ("id", "fence"), rows, t.IS_RUNNING, keep_null=True)
 
     def put_output(self, outputs: Sequence[Output], runs: Collection[Run] = ()) -> None:
+        outputs = [one for one in outputs if one.written or not one.complete]
         known = {run.id: (run.job, run.started_at or run.created_at) for run in runs}
         unknown = {one.run for one in outputs} - known.keys()
         if unknown:

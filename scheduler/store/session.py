@@ -66,13 +66,10 @@ class Session:
 
     def unheld(self, where: ColumnElement[bool], seqs: Sequence[int]) -> Sequence[int]:
         """The numbers of those of these runs for which `where` is true and that nobody is changing at this moment:
-        locked (never waited for, so that no two transactions wait for each other) until the transaction ends.
-
-        A query of its own, never a subquery of the UPDATE that follows: PostgreSQL may run such a subquery once per
-        row, which is quadratic and, with a LIMIT, changes more rows than it says."""
+        locked (never waited for, so that no two transactions wait for each other) until the transaction ends."""
         if self.kind == "sqlite" or not seqs:
             return seqs
-        return self.rows(_unheld(where), listed=seqs).scalars().all()
+        return self.rows(unheld(where), listed=seqs).scalars().all()
 
     def lock_jobs(self, names: Iterable[str], *, change: bool = False) -> None:
         """Locks the rows of jobs in the order of names: against other planning and settling, with `change` against
@@ -92,7 +89,9 @@ def listed(kind: str, column: ColumnElement[Any], name: str = "listed") -> Colum
 
 
 @lru_cache(maxsize=64)
-def _unheld(where: ColumnElement[bool]) -> Select[Any]:
+def unheld(where: ColumnElement[bool]) -> Select[tuple[int]]:
+    """What `Session.unheld` asks PostgreSQL. In another statement it must be a CTE, which is carried out once: a
+    subquery PostgreSQL may run once per row, which is quadratic and, with a LIMIT, locks more rows than it says."""
     seq = t.runs.c.seq
     query = select(seq).where(listed("postgresql", seq), where).order_by(seq)
     return query.with_for_update(skip_locked=True)

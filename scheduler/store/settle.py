@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, Update, bindparam, delete, select, update
+from sqlalchemy import Row, Select, Update, bindparam, delete, select, update
 
 from scheduler.core.model import FailReason, JobState, Run, Status, WaitsFor
 from scheduler.core.requests import Settled, Settlement
@@ -26,10 +26,10 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     `orphans` they must be (or be forgotten). A run that somebody asked to cancel after this was decided is tried no
     further. What waits again needs what its job says by now (rejoin)."""
     asked = {one.run: one for one in settlements}
-    nodes = _nodes(session, {one.node for one in asked.values()}, orphans)
-    asked = {run: one for run, one in asked.items() if one.node in nodes}
-    if session.kind != "sqlite":
-        _lock_what_they_hold(session, asked)
+    states = _nodes(session, {one.node for one in asked.values()})
+    over = {name for name, state in states.items() if state in ("dead", "stopped")}
+    asked = {run: one for run, one in asked.items() if (one.node in over) is orphans}
+    jobs = _lock_what_they_hold(session, asked.values())
     current = {run.id: run for run in _runs(session, asked)}
     mine = [_unless_canceled(run, asked[run.id]) for run in current.values() if _holds(run, asked[run.id])]
     after = [_after(current[one.run], one, now) for one in mine]
@@ -37,7 +37,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     held = {run.lock for run in after if run.lock is not None}
     after = rejoin(session, after)
     _write_attempts(session, [(current[one.run], one) for one in mine], now)
-    jobs = _write_jobs(session, after)
+    told = _write_jobs(session, after, jobs)
     keys = held | {run.lock for run in after if run.lock is not None}
     if keys:
         ids = [run.id for run in after if not asked[run.id].keeps_lock]
@@ -46,15 +46,16 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
         woken = _woken(session, after)
         after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
     position = {run: index for index, run in enumerate(asked)}
-    return Settled(sorted(after, key=lambda run: position[run.id]), jobs)
+    live = frozenset(name for name, state in states.items() if state == "live")
+    return Settled(sorted(after, key=lambda run: position[run.id]), told, live)
 
 
 def hold_for(session: Session, settlements: Sequence[Settlement]) -> None:
     """Locks what `settle` locks before the runs."""
     if session.kind == "sqlite" or not settlements:
         return
-    session.rows(_states(session.kind), listed=session.listing({one.node for one in settlements})).all()
-    _lock_what_they_hold(session, [one.run for one in settlements])
+    _nodes(session, {one.node for one in settlements})
+    _lock_what_they_hold(session, settlements)
 
 
 @cache
@@ -70,11 +71,6 @@ def _read(kind: str) -> Select[Any]:
 
 
 @cache
-def _holdings(kind: str) -> Select[Any]:
-    return select(t.runs.c.job, t.runs.c.lock).where(t.IS_RUNNING, listed(kind, t.runs.c.id))
-
-
-@cache
 def _locked(kind: str) -> Select[Any]:
     query = select(t.locks.c.key).where(listed(kind, t.locks.c.key)).order_by(t.locks.c.key)
     return query.with_for_update(key_share=True)
@@ -86,8 +82,9 @@ def _freed(kind: str) -> Update:
 
 
 @cache
-def _told(kind: str) -> Select[Any]:
-    return select(*STATE, *_SEQS).where(listed(kind, t.jobs.c.name))
+def _jobs(kind: str) -> Select[Any]:
+    query = select(*STATE, *_SEQS).where(listed(kind, t.jobs.c.name)).order_by(t.jobs.c.name)
+    return query.with_for_update(key_share=True)
 
 
 _NEVER_BEGUN = delete(t.attempts).where(
@@ -95,25 +92,22 @@ _NEVER_BEGUN = delete(t.attempts).where(
 )
 
 
-def _nodes(session: Session, names: set[str], orphans: bool) -> set[str]:
+def _nodes(session: Session, names: set[str]) -> dict[str, str]:
+    """The state of each of these nodes, which nobody changes until the transaction ends; a forgotten one is dead."""
     if not names:
-        return set()
+        return {}
     states = dict(session.rows(_states(session.kind), listed=session.listing(names)).all())
-    over = {name for name in names if states.get(name, "dead") in ("dead", "stopped")}
-    return over if orphans else names - over
+    return {name: states.get(name, "dead") for name in names}
 
 
-def _lock_what_they_hold(session: Session, runs: Iterable[str]) -> None:
-    """The rows of their jobs, then of their locks: neither changes while a run is RUNNING."""
-    jobs: set[str] = set()
-    locks: set[str] = set()
-    for chunk in chunks(runs):
-        for job, lock in session.rows(_holdings(session.kind), listed=session.listing(chunk)):
-            jobs.add(job)
-            locks |= set() if lock is None else {lock}
-    session.lock_jobs(jobs)
-    if locks:
+def _lock_what_they_hold(session: Session, settlements: Collection[Settlement]) -> dict[str, Row[Any]]:
+    """The rows of their jobs, then of their locks: of a run, neither changes while it is RUNNING. The jobs, by name."""
+    names = {one.job for one in settlements}
+    jobs = {row.name: row for row in session.rows(_jobs(session.kind), listed=session.listing(names))} if names else {}
+    locks = {one.lock for one in settlements if one.lock is not None}
+    if locks and session.kind != "sqlite":
         session.rows(_locked(session.kind), listed=session.listing(locks)).all()
+    return jobs
 
 
 def _runs(session: Session, ids: Iterable[str]) -> list[Run]:
@@ -258,19 +252,21 @@ _SHOWN = tuple(field.name for field in fields(_Record) if not field.name.endswit
 _SEQS = tuple(t.jobs.c[field.name] for field in fields(_Record) if field.name.endswith("_seq"))
 
 
-def _write_jobs(session: Session, runs: Sequence[Run]) -> dict[str, JobState]:
-    """Notes what these runs say about their jobs; how those stand then."""
+def _write_jobs(session: Session, runs: Sequence[Run], jobs: Mapping[str, Row[Any]]) -> dict[str, JobState]:
+    """Notes what these runs say about their jobs, whose rows are locked; how those stand then."""
     told = [run for run in runs if run.status in (Status.COMPLETED, Status.FAILED)]
     if not told:
         return {}
     records: dict[str, _Record] = {}
     states: dict[str, JobState] = {}
-    for row in session.rows(_told(session.kind), listed=session.listing({run.job for run in told})):
-        state = states[row.name] = state_of(row)
-        records[row.name] = _Record(*(getattr(state, name) for name in _SHOWN), *row[len(STATE) :])
     for run in told:
-        if run.job in records:
-            records[run.job].add(run)
+        if run.job not in jobs:
+            continue
+        if run.job not in records:
+            row = jobs[run.job]
+            state = states[run.job] = state_of(row)
+            records[run.job] = _Record(*(getattr(state, name) for name in _SHOWN), *row[len(STATE) :])
+        records[run.job].add(run)
     update_each(session, t.jobs, ("name",), [{"name": job, **asdict(record)} for job, record in records.items()])
     return {
         job: replace(state, **{name: getattr(records[job], name) for name in _SHOWN}) for job, state in states.items()

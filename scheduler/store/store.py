@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from scheduler.core.errors import SchedulerError, StartError, Unavailable
 from scheduler.core.hints import Ear, Heard, Said
-from scheduler.core.look import Look
+from scheduler.core.look import Glance, Look
 from scheduler.core.ports import Transaction
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
@@ -21,7 +21,7 @@ from scheduler.store.events import SqlEvents
 from scheduler.store.generations import SqlGenerations
 from scheduler.store.jobs import SqlJobs
 from scheduler.store.ledger import SqlLedger
-from scheduler.store.look import look
+from scheduler.store.look import glance, look
 from scheduler.store.moved import refuse_moved
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.notifications import SqlNotifications
@@ -99,6 +99,12 @@ class SqlStore:
             return replace(last, now=now)
         with self._inside(self._database.reading) as session:
             return look(session, node, generation, now, mark)
+
+    def glance(self, node: str) -> Glance:
+        """What the worker of this node asks while there is work: one statement."""
+        now = None if self.kind == "postgresql" else self.now()
+        with self._inside(self._database.reading) as session:
+            return glance(session, node, now)
 
     def db_status(self) -> DatabaseStatus:
         """Kind, place and what to look at, and what the database says of itself, if it answers."""

@@ -12,7 +12,8 @@ from scheduler.web.backend import Backend
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """Of one attempt; `running`: more may follow. No output: nothing is known of it (yet, or any more)."""
+    """Of one attempt; `running`: more may follow. No output: it wrote nothing, or nothing is
+    known of it (yet, or any more)."""
 
     detail: RunDetail
     attempt: int
@@ -21,7 +22,7 @@ class Printed:
 
 
 def printed(backend: Backend, run: str, attempt: int | None = None) -> Printed:
-    """Of that attempt, or of the last one that has output. Raises NotFound."""
+    """Of that attempt, or of the last one of which it is known (Queries.output). Raises NotFound."""
     with backend.readable.queries() as queries:
         detail = queries.run(run)
         if detail is None:

@@ -36,7 +36,7 @@ SINCE = Instant("since", "Not before that.")
 UNTIL = Instant("until", "Before that.")
 SKIPS = Flag("skips", "Also what was skipped.", True)
 WAIT = Number("wait", "Answer when the status is final, or after so many seconds.", 0, 0, LONGEST_WAIT)
-ATTEMPT = Number("attempt", "Of this attempt; 0: of the last one that has output.", 0, 0, 1_000_000)
+ATTEMPT = Number("attempt", "Of this attempt; 0: of the last one of which it is known.", 0, 0, 1_000_000)
 OFFSET = Number("offset", "From there on.", 0, 0, 10**18 - 1)
 REASON = Body((TextField("reason", "Kept with the run."),))
 

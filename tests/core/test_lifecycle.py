@@ -137,7 +137,7 @@ def follow(
     ids=lambda value: type(value).__name__ if not isinstance(value, dict) else "",
 )
 def test_the_whole_settlement_of_a_first_attempt(outcome: Outcome, expected: dict[str, object]) -> None:
-    base = {"run": "run", "node": "node", "fence": 7}
+    base = {"run": "run", "job": "job", "lock": None, "node": "node", "fence": 7}
 
     assert follow(outcome) == Settlement(**{**base, **expected})  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduler.core.errors import DatabaseAway
-from scheduler.core.look import Look
+from scheduler.core.look import Glance, Look
 from scheduler.store.store import SqlStore
 
 
@@ -71,6 +71,10 @@ class Door:
     def look(self, node: str, generation: int, last: Look | None = None) -> Look:
         self._reach()
         return replace(self._store.look(node, generation, last), now=self._now())
+
+    def glance(self, node: str) -> Glance:
+        self._reach()
+        return replace(self._store.glance(node), now=self._now())
 
     def now(self) -> datetime:
         return self._now()

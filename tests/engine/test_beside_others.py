@@ -45,7 +45,7 @@ def test_a_claim_whose_commit_takes_longer_than_one_waits_for_it_is_given_back(
     with other._inside(other._database.writing) as session:
         session.connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         SqlRuns(session).insert([run])
-        (held,) = SqlRuns(session).claim(claim, rig.store.now())
+        (held,) = SqlRuns(session).claim(claim, rig.store.now()).runs
         rig.worker.take(claim, None)
         with pytest.raises(Unavailable):
             rig.worker.tick(rig.store.now())

@@ -280,7 +280,7 @@ def test_a_run_that_is_being_claimed_while_its_lock_changes_is_waited_for(
     first, second = [rig.desk.run_now("a", author="me", if_busy=IfBusy.QUEUE)[0].id for _ in range(2)]
     with ThreadPoolExecutor(1) as thread:
         with other.begin() as tx:
-            claimed = tx.runs.claim(Claim(rig.node, 1, 10), rig.store.now())
+            claimed = tx.runs.claim(Claim(rig.node, 1, 10), rig.store.now()).runs
             reload = thread.submit(rig.reload, jobs({"a": {**QUEUE, "lock": "db"}}))
             until(lambda: waiting(postgres_place) == 1)
         reload.result(20)

@@ -11,7 +11,7 @@ import pytest
 from scheduler.core.execution import Launch
 from scheduler.core.model import Cause, Status
 from scheduler.core.outcome import GivenBack, Outcome, Span, Succeeded
-from scheduler.core.requests import Report
+from scheduler.core.requests import Claimed, Report
 from scheduler.engine import settler
 from scheduler.engine.held import Live
 from scheduler.store.store import SqlStore
@@ -54,7 +54,7 @@ def test_an_answer_that_is_lost_after_the_commit_of_an_end_changes_nothing(store
         tx.runs.promote(rig.store.now())
         again = tx.runs.claim(claim, rig.store.now())
     rig.worker.take(claim, again)
-    assert [run.attempt for run in again] == [2]
+    assert [run.attempt for run in again.runs] == [2]
     rig.tick()
     rig.finish()
     (run,) = rig.runs("a")
@@ -92,7 +92,7 @@ def test_two_claims_at_once_take_no_more_than_there_are_slots(sqlite: SqlStore) 
     assert first is not None
     assert first.limit == 4
     assert rig.worker.claim() is None
-    rig.worker.take(first, [])
+    rig.worker.take(first, Claimed())
     assert rig.woken == 1, "whoever found no slot looks again"
     assert rig.worker.claim() is not None
 

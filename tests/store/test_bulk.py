@@ -38,7 +38,7 @@ def test_runs_that_are_alike_are_stored_as_they_are(store: SqlStore, many: int, 
     assert [one.run.payload for one in details if one is not None] == [one.payload for one in wanted]
 
 
-@pytest.mark.parametrize("printed", [b"", b"\x00\xff\\x00 the same"])
+@pytest.mark.parametrize("printed", [b"the same", b"\x00\xff\\x00 the same"])
 def test_outputs_that_are_alike_are_stored_as_they_are(store: SqlStore, printed: bytes) -> None:
     set_up(store, ["job"])
     add(store, *(new_run("job") for _ in range(MANY)))

@@ -227,7 +227,7 @@ def test_planned_and_claimed_in_one_transaction(store: SqlStore) -> None:
     with store.begin() as tx:
         assert tx.runs.insert([occurrence("job", T0)])
         assert tx.jobs.advance([Advance("job", T0, T0 + MINUTE)]) == {"job"}
-        (run,) = tx.runs.claim(Claim("n1", 1, 10, skip_busy_queues=True), T0)
+        (run,) = tx.runs.claim(Claim("n1", 1, 10, skip_busy_queues=True), T0).runs
     assert run.scheduled_for == T0
 
 
@@ -237,7 +237,7 @@ def test_a_claim_that_is_rolled_back_holds_nothing(store: SqlStore) -> None:
 
     def claim_and_fail() -> None:
         with store.begin() as tx:
-            assert tx.runs.claim(Claim("n1", 1, 10), T0)
+            assert tx.runs.claim(Claim("n1", 1, 10), T0).runs
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -78,7 +78,7 @@ def test_whoever_must_see_all_that_a_node_did_waits_for_its_transactions_and_sto
     add(postgres, run)
     with ThreadPoolExecutor(1) as thread:
         with postgres.begin() as tx:
-            assert tx.runs.claim(Claim("n1", 1, 10), T0)
+            assert tx.runs.claim(Claim("n1", 1, 10), T0).runs
             looking = thread.submit(look)
             until(lambda: waiting(postgres_place) == 1)
             with closing(postgres_place.open()) as third, third.begin() as beat:

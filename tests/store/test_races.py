@@ -183,7 +183,7 @@ def test_a_node_that_is_declared_dead_while_it_claims(postgres_place: Place) -> 
         dead.set()
 
     with store.begin() as tx:
-        runs = tx.runs.claim(Claim("n1", 1, 10), T0)
+        runs = tx.runs.claim(Claim("n1", 1, 10), T0).runs
         thread = threading.Thread(target=declare)
         thread.start()
         assert not dead.wait(0.3)
@@ -201,7 +201,7 @@ def test_a_planner_passes_over_a_queue_that_somebody_holds(postgres_place: Place
     set_up(store, nodes=["n1", "n2"], queues=[Queue("other")])
     add(store, new_run("job"))
     with store.begin() as slow:
-        assert len(slow.runs.claim(Claim("n1", 1, 10), T0)) == 1
+        assert len(slow.runs.claim(Claim("n1", 1, 10), T0).runs) == 1
         add(store, new_run("job"), new_run("job", queue="other"))
         assert [run.queue for run in claim(store, name="n2", skip_busy_queues=True)] == ["other"]
     assert len(claim(store, name="n2", skip_busy_queues=True)) == 1

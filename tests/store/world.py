@@ -93,7 +93,7 @@ def add(store: SqlStore, *runs: NewRun) -> set[str]:
 
 def claim(store: SqlStore, now: datetime = T0, name: str = "n1", limit: int = 64, **changes: Any) -> list[Run]:
     with store.begin() as tx:
-        return tx.runs.claim(Claim(**{"node": name, "generation": 1, "limit": limit, **changes}), now)
+        return list(tx.runs.claim(Claim(**{"node": name, "generation": 1, "limit": limit, **changes}), now).runs)
 
 
 def promote(store: SqlStore, now: datetime = T0) -> int:
@@ -105,6 +105,8 @@ def settlement(run: Run, status: Status = Status.COMPLETED, **changes: Any) -> S
     outcomes = {Status.COMPLETED: "completed", Status.CANCELED: "canceled"}
     fields: dict[str, Any] = {
         "run": run.id,
+        "job": run.job,
+        "lock": run.lock,
         "node": run.node,
         "fence": run.fence,
         "status": status,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from scheduler.core.job import Job
 from scheduler.core.model import NewRun, Output, Run, Skip, WaitsFor
-from scheduler.core.requests import Claim, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
+from scheduler.core.requests import Claim, Claimed, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
 
 
 class Runs(Protocol):
@@ -31,13 +31,9 @@ class Runs(Protocol):
         """PENDING runs that never started → SKIPPED(reason)."""
         ...
 
-    def claim(self, claim: Claim, now: datetime) -> list[Run]:
+    def claim(self, claim: Claim, now: datetime) -> Claimed:
         """PENDING → RUNNING with the node's name and a new fence: by queue, within it priority, then age; only runs
         whose lock is free, one per lock; only while the node is not dead; settles concurrency and tokens."""
-        ...
-
-    def any_pending(self) -> bool:
-        """Whether there is any PENDING run at all."""
         ...
 
     def promote(self, now: datetime, after: str | None = "") -> Promoted:
@@ -109,8 +105,8 @@ class Runs(Protocol):
         ...
 
     def put_output(self, outputs: Sequence[Output], runs: Collection[Run] = ()) -> None:
-        """Inserts or replaces. Of `runs` the caller knows that they are there; output of any other run that is not
-        there (any more) is left out."""
+        """Inserts or replaces; an attempt that is over and has written nothing needs no row. Of `runs` the caller knows
+        that they are there; output of any other run that is not there (any more) is left out."""
         ...
 
     def get(self, run: str) -> Run | None: ...

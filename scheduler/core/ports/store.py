@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from scheduler.core.access import Tokens
-from scheduler.core.look import Look
+from scheduler.core.look import Glance, Look
 from scheduler.core.ports.events import Events
 from scheduler.core.ports.generations import Generations
 from scheduler.core.ports.jobs import Jobs
@@ -58,4 +58,8 @@ class Store(Protocol):
     def look(self, node: str, generation: int, last: Look | None = None) -> Look:
         """What there is to do for this node, which has loaded that generation: one statement. `last`: what it found
         before, with the same two; where nothing was written since, not even that statement may be needed."""
+        ...
+
+    def glance(self, node: str) -> Glance:
+        """What the worker of this node asks while there is work: one statement."""
         ...
