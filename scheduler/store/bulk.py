@@ -36,6 +36,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import TableValuedAlias
 
 from scheduler.store.session import Session, chunks, listed
+from scheduler.store.types import JsonText
 
 Row = Mapping[str, Any]
 _Fields = tuple[tuple[str, Callable[[Any], Any]], ...]
@@ -54,10 +55,9 @@ def insert_all(
         if session.kind == "sqlite":
             total += _run_each(session, _insert_one(table, names, new_only, replaces), chunk)
         else:
-            alike = _alike(chunk)
+            alike = _alike(table, chunk)
             statement, fields = _insert_listed(table, names, alike, new_only, replaces, session.connection.dialect)
-            given = {_MARK + name: chunk[0][name] for name in alike}
-            total += session.write(statement, {_LIST: _listed(fields, chunk), **given})
+            total += session.write(statement, {_LIST: _listed(fields, chunk), **_given_of(chunk, alike)})
     return total
 
 
@@ -69,9 +69,11 @@ def update_each(
     where: ColumnElement[bool] | None = None,
     *,
     keep_null: bool = False,
+    often: tuple[str, ...] = (),
 ) -> int:
     """For each row: where the columns `keys` equal its values (and `where` holds), the other columns get its values;
-    with `keep_null`, None leaves what is there. All rows have the same columns. The number of rows changed.
+    with `keep_null`, None leaves what is there. All rows have the same columns; in those named by `often` most batches
+    have one value for all rows, which costs less then. The number of rows changed.
 
     PostgreSQL locks the rows in no order: whoever may meet another transaction locks them first."""
     total = 0
@@ -80,8 +82,10 @@ def update_each(
         if session.kind == "sqlite":
             total += _run_each(session, _update_one(table, keys, names, where, keep_null), chunk)
         else:
-            statement, fields = _update_listed(table, keys, names, where, keep_null, session.connection.dialect)
-            total += session.write(statement, {_LIST: _listed(fields, chunk), _KEYS: [row[keys[0]] for row in chunk]})
+            alike = often if often and set(often) <= set(_alike(table, chunk)) else ()
+            statement, fields = _update_listed(table, keys, names, alike, where, keep_null, session.connection.dialect)
+            values = {_LIST: _listed(fields, chunk), _KEYS: [row[keys[0]] for row in chunk]}
+            total += session.write(statement, {**values, **_given_of(chunk, alike)})
     return total
 
 
@@ -110,11 +114,17 @@ def _listed(fields: _Fields, rows: Sequence[Row]) -> str:
     return _encode([dict(zip(names, values, strict=True)) for values in zip(count(), *columns, strict=False)])
 
 
-def _alike(rows: Sequence[Row]) -> tuple[str, ...]:
+def _alike(table: Table, rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns in which all rows have the same value, which need not travel with each of them."""
     if len(rows) < _MANY:
         return ()
-    return tuple(name for name, value in rows[0].items() if [row[name] for row in rows].count(value) == len(rows))
+    return tuple(name for name in rows[0] if _is_alike([row[name] for row in rows], table.c[name]))
+
+
+def _is_alike(values: list[Any], column: Column[Any]) -> bool:
+    if isinstance(column.type, JsonText):  # As JSON, 1 and 1.0 and true are three values.
+        return all(value is values[0] for value in values)
+    return values.count(values[0]) == len(values)
 
 
 @lru_cache(maxsize=256)
@@ -135,17 +145,27 @@ def _update_listed(
     table: Table,
     keys: tuple[str, ...],
     names: tuple[str, ...],
+    alike: tuple[str, ...],
     where: ColumnElement[bool] | None,
     keep_null: bool,
     dialect: Dialect,
 ) -> tuple[Executable, _Fields]:
-    columns = [table.c[name] for name in names]
+    columns = [table.c[name] for name in names if name not in alike]
     given = _records(columns)
-    values = {name: _kept(given.c[name], table.c[name], keep_null) for name in names if name not in keys}
+    values = {
+        name: _kept(_given(table, name) if name in alike else given.c[name], table.c[name], keep_null)
+        for name in names
+        if name not in keys
+    }
     matches = [table.c[name] == given.c[name] for name in keys]
     # says again, in a way that an index serves whatever is known about the table, which rows these are
     matches.append(listed("postgresql", table.c[keys[0]], _KEYS))
     return update(table).where(*matches, *_conditions(where)).values(values), _fields(columns, dialect)
+
+
+def _given_of(rows: Sequence[Row], alike: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters of these columns."""
+    return {_MARK + name: rows[0][name] for name in alike}
 
 
 def _same(value: Any) -> Any:

@@ -7,19 +7,19 @@ its row is held, so that no two nodes count the same place; whose lock is held s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from sqlalchemy import Row, Select, Update, bindparam, func, select, update
+from sqlalchemy import Insert, Row, Select, Update, bindparam, func, insert, literal, select, update
 
 from scheduler.core.model import Cause, JobState, Run, Status, WaitsFor
 from scheduler.core.requests import Claim, Claimed
 from scheduler.store import tables as t
-from scheduler.store.bulk import insert_all, update_each
+from scheduler.store.bulk import update_each
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
 from scheduler.store.pauses import closed_jobs, paused_jobs
@@ -31,7 +31,7 @@ from scheduler.store.promote import (
     OLDEST_WAITER,
     next_in_line,
 )
-from scheduler.store.rows import RUN, STATE, state_of, whole_runs
+from scheduler.store.rows import STATE, WHOLE_RUN, state_of, whole_runs
 from scheduler.store.session import Session, listed, unheld
 
 _ROUNDS = 8
@@ -89,7 +89,7 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
         if len(claimed) >= asked.limit or not again:
             break
     pay(session, turns)
-    _open_attempts(session, claimed, jobs, now)
+    _open_attempts(session, claimed, now)
     return Claimed(claimed, jobs)
 
 
@@ -222,7 +222,7 @@ def _taken(kind: str) -> Update:
             message=None,
             result=None,
         )
-        .returning(*RUN)
+        .returning(*WHOLE_RUN)
     )
 
 
@@ -233,26 +233,22 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
     taken = session.connection.execute(_taken(session.kind), {"listed": session.listing(choice.chosen), **values})
     place = {seq: index for index, seq in enumerate(choice.chosen)}
     rows = sorted(taken, key=lambda row: place[row.seq])
-    runs = whole_runs(session, rows)
+    runs = whole_runs(rows)
     holders = [{"key": run.lock, "run": run.id, "fence": run.fence} for run in runs if run.lock is not None]
     update_each(session, t.locks, ("key",), holders)
     return runs
 
 
-def _open_attempts(session: Session, runs: list[Run], jobs: Mapping[str, JobState], now: datetime) -> None:
-    insert_all(
-        session,
-        t.attempts,
-        [
-            {
-                "run": run.id,
-                "number": run.attempt,
-                "node": run.node,
-                "fence": run.fence,
-                "started_at": now,
-                "fingerprint": jobs[run.job].fingerprint,
-                "left": 0,
-            }
-            for run in runs
-        ],
+@cache
+def _opened(kind: str) -> Insert:
+    run, now = t.runs.c, bindparam("now", type_=t.attempts.c.started_at.type)
+    begun = select(run.id, run.attempt, run.node, run.fence, now, t.jobs.c.fingerprint, literal(0))
+    begun = begun.join(t.jobs, t.jobs.c.name == run.job).where(listed(kind, run.seq))
+    return insert(t.attempts).from_select(
+        ["run", "number", "node", "fence", "started_at", "fingerprint", "left"], begun
     )
+
+
+def _open_attempts(session: Session, runs: Sequence[Run], now: datetime) -> None:
+    if runs:
+        session.write(_opened(session.kind), {"listed": session.listing([run.seq for run in runs]), "now": now})

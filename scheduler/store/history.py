@@ -13,7 +13,7 @@ from scheduler.core.errors import InvalidInput
 from scheduler.core.model import Cause, Status
 from scheduler.core.queries import CURSOR, Entry, Page, RunFilter
 from scheduler.store import tables as t
-from scheduler.store.rows import RUN, runs_of, skip_of, whole_runs
+from scheduler.store.rows import RUN, WHOLE_RUN, runs_of, skip_of, whole_runs
 from scheduler.store.session import Session
 
 _CURSOR = re.compile(CURSOR, re.ASCII)
@@ -118,9 +118,9 @@ def dead_letters(session: Session, job: str | None, limit: int, cursor: str | No
     dead = select(t.runs.c.seq).where(t.DEAD_LETTER, t.runs.c.seq < place.seq)
     if job is not None:
         dead = dead.where(t.runs.c.job == job)
-    query = select(*RUN).where(t.runs.c.seq.in_(dead)).order_by(t.runs.c.seq.desc()).limit(limit + 1)
+    query = select(*WHOLE_RUN).where(t.runs.c.seq.in_(dead)).order_by(t.runs.c.seq.desc()).limit(limit + 1)
     rows = session.rows(query).all()
-    shown = whole_runs(session, rows[:limit])
+    shown = whole_runs(rows[:limit])
     more = str(_Place(shown[-1].seq)) if len(rows) > limit and shown else None
     return Page(tuple(Entry(run.created_at, run=run) for run in shown), more)
 

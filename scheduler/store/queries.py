@@ -33,7 +33,7 @@ from scheduler.store.flips import flips_of
 from scheduler.store.gauges import gauges, last_seq, node_views, queue_views, waiting_by_job
 from scheduler.store.kept_locks import held_up
 from scheduler.store.pauses import pauses_of
-from scheduler.store.rows import RUN, STATE, attempt_of, runs_of, skip_of, state_of, whole_runs
+from scheduler.store.rows import RUN, STATE, WHOLE_RUN, attempt_of, runs_of, skip_of, state_of, whole_runs
 from scheduler.store.scans import SqlScans
 from scheduler.store.session import Session
 
@@ -105,13 +105,13 @@ class SqlQueries:
         return history.history(self.session, which, limit, cursor)
 
     def run(self, run: str) -> RunDetail | None:
-        row = self.session.rows(select(*RUN).where(t.runs.c.id == run)).first()
-        if row is None:
+        found = whole_runs(self.session.rows(select(*WHOLE_RUN).where(t.runs.c.id == run)))
+        if not found:
             return None
         attempts = select(t.attempts).where(t.attempts.c.run == run).order_by(t.attempts.c.number)
         retries = select(t.runs.c.id).where(t.runs.c.retry_of == run).order_by(t.runs.c.seq)
         return RunDetail(
-            run=whole_runs(self.session, [row])[0],
+            run=found[0],
             attempts=tuple(attempt_of(one) for one in self.session.rows(attempts)),
             waiting=self.waiting([run]).get(run),
             retried_by=tuple(self.session.rows(retries).scalars()),

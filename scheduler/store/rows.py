@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, select
+from sqlalchemy import Row, case, select
 
 from scheduler.core.job import Queue
 from scheduler.core.model import (
@@ -26,15 +25,17 @@ from scheduler.core.model import (
     WaitsFor,
 )
 from scheduler.store import tables as t
-from scheduler.store.session import Session, chunks, listed
 
 RUN = tuple(t.runs.c)
 """The columns that `run_of` takes, in their order."""
 
+_CARRIED = select(t.payloads.c.payload).where(t.payloads.c.run == t.runs.c.id).correlate(t.runs).scalar_subquery()
+WHOLE_RUN = (*RUN, case((t.runs.c.has_payload, _CARRIED)).label("payload"))
+"""The same with what it carries."""
+
 _WIDTH = len(RUN)
 _PLACE = {column.name: place for place, column in enumerate(RUN)}
-_ID, _CAUSE, _STATUS = _PLACE["id"], _PLACE["cause"], _PLACE["status"]
-_WAITS_FOR, _HAS_PAYLOAD = _PLACE["waits_for"], _PLACE["has_payload"]
+_CAUSE, _STATUS, _WAITS_FOR = _PLACE["cause"], _PLACE["status"], _PLACE["waits_for"]
 
 STATE = tuple(t.jobs.c[field.name] for field in fields(JobState))
 """The columns that `state_of` takes; their names are the fields of JobState."""
@@ -56,23 +57,9 @@ def runs_of(rows: Iterable[Row[Any]]) -> list[Run]:
     return [run_of(row) for row in rows]
 
 
-def whole_runs(session: Session, rows: Iterable[Row[Any]]) -> list[Run]:
-    """With what they carry."""
-    found = list(rows)
-    carried = _payloads(session, [row[_ID] for row in found if row[_HAS_PAYLOAD]])
-    return [run_of(row, carried.get(row[_ID])) for row in found]
-
-
-def _payloads(session: Session, runs: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for chunk in chunks(runs):
-        found.update(session.rows(_payloads_of(session.kind), listed=session.listing(chunk)).all())
-    return found
-
-
-@cache
-def _payloads_of(kind: str) -> Select[Any]:
-    return select(t.payloads.c.run, t.payloads.c.payload).where(listed(kind, t.payloads.c.run))
+def whole_runs(rows: Iterable[Row[Any]]) -> list[Run]:
+    """Of rows of WHOLE_RUN."""
+    return [run_of(row, row[_WIDTH]) for row in rows]
 
 
 def state_of(row: Row[Any]) -> JobState:

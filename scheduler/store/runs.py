@@ -23,7 +23,7 @@ from scheduler.store.places import moved
 from scheduler.store.promote import distinct, next_in_line
 from scheduler.store.promote import promote as wake
 from scheduler.store.redefine import redefine as follow
-from scheduler.store.rows import RUN, runs_of, whole_runs
+from scheduler.store.rows import RUN, WHOLE_RUN, runs_of, whole_runs
 from scheduler.store.session import Session, chunks, listed
 from scheduler.store.settle import hold_for
 from scheduler.store.settle import settle as close
@@ -69,8 +69,8 @@ class SqlRuns:
         hold_for(self.session, settlements)
 
     def running(self, node: str) -> list[Run]:
-        query = select(*RUN).where(t.IS_RUNNING, t.runs.c.node == node).order_by(t.runs.c.seq)
-        return whole_runs(self.session, self.session.rows(query))
+        query = select(*WHOLE_RUN).where(t.IS_RUNNING, t.runs.c.node == node).order_by(t.runs.c.seq)
+        return whole_runs(self.session.rows(query))
 
     def orphaned(self, limit: int) -> list[Run]:
         """RUNNING runs of nodes that are dead, stopped or forgotten; without payloads."""
@@ -174,9 +174,9 @@ class SqlRuns:
         for chunk in chunks(sorted(keys), 1000):
             # two lists instead of one of pairs: both databases have an index for that
             jobs, names = {job for job, _ in chunk}, [key for _, key in chunk]
-            query = select(*RUN).where(t.runs.c.job.in_(jobs), self.session.among(t.runs.c.key, names))
+            query = select(*WHOLE_RUN).where(t.runs.c.job.in_(jobs), self.session.among(t.runs.c.key, names))
             found += [row for row in self.session.rows(query) if (row.job, row.key) in keys]
-        return {(run.job, run.key): run for run in whole_runs(self.session, found)}
+        return {(run.job, run.key): run for run in whole_runs(found)}
 
     def typical(self, job: str) -> float | None:
         """Of the last 20 completed ones."""
@@ -196,8 +196,7 @@ class SqlRuns:
         return average
 
     def _one(self, where: ColumnElement[bool]) -> Run | None:
-        row = self.session.rows(select(*RUN).where(where)).first()
-        return None if row is None else whole_runs(self.session, [row])[0]
+        return next(iter(whole_runs(self.session.rows(select(*WHOLE_RUN).where(where)))), None)
 
     def unfinished(self, jobs: Collection[str]) -> list[Unfinished]:
         """By age: every running run, every waiting occurrence, and of a job's other waiting runs the oldest."""

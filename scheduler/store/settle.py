@@ -184,10 +184,12 @@ _CHANGED = (
     "took",
 )
 
+_OFTEN_ALIKE = tuple(name for name in _CHANGED if name not in ("started_at", "finished_at", "took"))
+
 
 def _write_runs(session: Session, runs: Sequence[Run]) -> None:
     rows = [{"seq": run.seq, **{name: getattr(run, name) for name in _CHANGED}} for run in runs]
-    update_each(session, t.runs, ("seq",), rows)
+    update_each(session, t.runs, ("seq",), rows, often=_OFTEN_ALIKE)
 
 
 def _write_attempts(session: Session, pairs: Sequence[tuple[Run, Settlement]], now: datetime) -> None:
@@ -210,6 +212,7 @@ def _write_attempts(session: Session, pairs: Sequence[tuple[Run, Settlement]], n
             for run, one in pairs
             if one.attempt_outcome is not None
         ],
+        often=("outcome", "exit_code", "signal", "error", "left"),
     )
     session.write(
         _NEVER_BEGUN,

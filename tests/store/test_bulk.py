@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 
 import pytest
 
-from scheduler.core.model import Output
+from scheduler.core.model import Json, Output
 from scheduler.store.store import SqlStore
-from tests.store.world import MINUTE, T0, add, claim, get, new_run, set_up
+from tests.store.world import MINUTE, T0, add, claim, get, new_run, set_up, settle, settlement
 
 MANY = 25
 
@@ -36,6 +37,17 @@ def test_runs_that_are_alike_are_stored_as_they_are(store: SqlStore, many: int, 
     with store.queries() as queries:
         details = [queries.run(one.id) for one in wanted]
     assert [one.run.payload for one in details if one is not None] == [one.payload for one in wanted]
+
+
+@pytest.mark.parametrize("kinds", [[1, True, 1.0], [{"a": 0}, {"a": False}, {"a": 0.0}]])
+def test_what_python_takes_for_equal_is_not_the_same_as_json(store: SqlStore, kinds: list[Json]) -> None:
+    set_up(store, ["job"])
+    carried = [kinds[number % 3] for number in range(MANY)]
+    add(store, *(new_run("job", payload=payload) for payload in carried))
+    runs = claim(store, limit=MANY)
+    assert json.dumps([run.payload for run in runs]) == json.dumps(carried)
+    settle(store, *(settlement(run, result=result) for run, result in zip(runs, carried, strict=True)))
+    assert json.dumps([get(store, run.id).result for run in runs]) == json.dumps(carried)
 
 
 @pytest.mark.parametrize("printed", [b"the same", b"\x00\xff\\x00 the same"])
