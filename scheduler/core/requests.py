@@ -101,11 +101,13 @@ class Settlement:
 class Settled:
     """What was settled: the runs as they are afterwards, without payloads, and, by name, how the jobs stand of which a
     run was COMPLETED or FAILED. Their deadlines are still those from before. `live` are the nodes among those that held
-    them that are live, and stay it until the transaction ends."""
+    them that are live, and stay it until the transaction ends. `newest`: the newest generation when they were asked for
+    (None: none of them is known)."""
 
     runs: list[Run]
     jobs: Mapping[str, JobState]
-    live: frozenset[str] = frozenset()
+    live: frozenset[str]
+    newest: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,9 @@ def settle_all(
     follows, or somebody is about to replace it."""
     current = in_force.current
     configuration = current.configuration
-    loaded = check_loaded(tx, in_force, current) if any(one.status.final for one in settlements) else True
     settled = tx.runs.settle(settlements, now, orphans=orphans)
+    ended = any(run.status.final for run in settled.runs)
+    loaded = not ended or check_loaded(tx, in_force, current, settled.newest)
     new = follow_ups(tx, current, settled.runs, now, loaded=loaded)
     if new:
         tx.runs.insert(new)

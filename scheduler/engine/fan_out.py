@@ -24,13 +24,13 @@ class LoadFirst(Unavailable):
         super().__init__("a newer configuration is in force, and this node has not loaded it yet")
 
 
-def check_loaded(tx: Transaction, in_force: InForce, loaded: Loaded) -> bool:
+def check_loaded(tx: Transaction, in_force: InForce, loaded: Loaded, newest: int | None = None) -> bool:
     """Whether `loaded`, which was taken from `in_force` before, is the newest generation. Raises LoadFirst if that only
-    has to be loaded; False: this node cannot.
+    has to be loaded; False: this node cannot. `newest`: what this transaction has seen as that (None: it is asked).
 
     What it says of a job holds for the rest of the transaction if the job's row was held (Jobs.hold) before this was
     asked: who replaces a generation changes the rows of the jobs that differ."""
-    if tx.generations.newest_id() <= loaded.generation:
+    if (tx.generations.newest_id() if newest is None else newest) <= loaded.generation:
         return True
     if in_force.behind is None or in_force.current is not loaded:
         raise LoadFirst

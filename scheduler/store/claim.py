@@ -14,7 +14,7 @@ from functools import cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from sqlalchemy import Insert, Row, Select, Update, bindparam, func, insert, literal, select, update
+from sqlalchemy import Insert, Row, Select, Update, and_, bindparam, exists, func, insert, literal, or_, select, update
 
 from scheduler.core.model import Cause, JobState, Run, Status, WaitsFor
 from scheduler.core.requests import Claim, Claimed
@@ -22,7 +22,7 @@ from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
-from scheduler.store.pauses import closed_jobs, paused_jobs
+from scheduler.store.pauses import closed_jobs, in_force, paused_jobs
 from scheduler.store.places import Place, in_turn, lock_queues, pay
 from scheduler.store.promote import (
     FIRST_ORDERED,
@@ -51,11 +51,11 @@ _CANDIDATE = (
 
 @dataclass(slots=True)
 class _Choice:
-    """What one look found: runs to claim, and runs that step out of the way. `jobs` are those of the runs that were
-    looked at, as they stand; `passed`: runs of others were among them, which somebody is changing at this moment or
-    which this node has not loaded."""
+    """What one look found: runs to claim, by their numbers, and runs that step out of the way. `jobs` are those of the
+    runs that were looked at, as they stand; `passed`: runs of others were among them, which somebody is changing at
+    this moment or which this node has not loaded."""
 
-    chosen: list[int] = field(default_factory=list)
+    chosen: dict[int, Row[Any]] = field(default_factory=dict)
     behind_lock: list[int] = field(default_factory=list)
     behind_pause: list[int] = field(default_factory=list)
     left_locks: set[str] = field(default_factory=set)
@@ -71,6 +71,7 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
     places = lock_queues(session, asked.queues, asked.skip_busy_queues, now)
     turns = in_turn(places.values(), asked.served)
     newer: Collection[str] | None = None
+    paused: set[str] = set()
     claimed: list[Run] = []
     jobs: dict[str, JobState] = {}
     for _ in range(_ROUNDS):
@@ -78,11 +79,14 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
         candidates = _candidates(session, turns, wanted, newer or ())
         if not candidates:
             break
-        choice = _choose(session, candidates, places, wanted, asked.generation, now)
+        choice = _choose(session, candidates, places, wanted, asked.generation, paused)
         _step_aside(session, choice)
         jobs |= choice.jobs
-        claimed += _take(session, asked.node, choice, now)
-        again = bool(choice.behind_lock or choice.behind_pause)
+        taken = _take(session, asked.node, choice, now)
+        claimed += taken
+        left = choice.chosen.keys() - {run.seq for run in taken}
+        paused |= _put_back(session, [choice.chosen[seq] for seq in left], places, now)
+        again = bool(choice.behind_lock or choice.behind_pause or paused.intersection(choice.jobs))
         if choice.passed and newer is None:
             newer = changed_after(session, asked.generation)
             again = again or bool(newer)
@@ -93,12 +97,15 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
     return Claimed(claimed, jobs)
 
 
+_OF_QUEUE = t.runs.c.queue == bindparam("of_queue")
 _READY_IN = (
     select(*_CANDIDATE)
-    .where(t.READY, t.runs.c.queue == bindparam("of_queue"))
+    .where(t.READY, _OF_QUEUE)
     .order_by(t.runs.c.priority.desc(), t.runs.c.seq)
     .limit(bindparam("most"))
 )
+_BUSY = select(func.count()).where(t.IS_RUNNING, _OF_QUEUE).scalar_subquery()
+_READY_IN_LIMITED = _READY_IN.add_columns(_BUSY.label("busy")).where(bindparam("concurrency") > _BUSY)
 
 
 def _candidates(session: Session, places: Iterable[Place], wanted: int, newer: Collection[str]) -> list[Row[Any]]:
@@ -107,8 +114,14 @@ def _candidates(session: Session, places: Iterable[Place], wanted: int, newer: C
     for place in places:
         if place.full:
             continue
-        query = _READY_IN.where(t.runs.c.job.not_in(newer)) if newer else _READY_IN
-        found.append(session.rows(query, of_queue=place.name, most=wanted + _EXTRA).all())
+        limit = place.concurrency
+        query, limits = (_READY_IN, {}) if limit is None else (_READY_IN_LIMITED, {"concurrency": limit})
+        if newer:
+            query = query.where(t.runs.c.job.not_in(newer))
+        rows = session.rows(query, of_queue=place.name, most=wanted + _EXTRA, **limits).all()
+        if limit is not None:
+            place.room = limit - rows[0].busy if rows else 0
+        found.append(rows)
     return [row for row in chain.from_iterable(zip_longest(*found)) if row is not None]
 
 
@@ -118,11 +131,13 @@ def _choose(
     places: Mapping[str, Place],
     wanted: int,
     generation: int,
-    now: datetime,
+    paused: Collection[str],
 ) -> _Choice:
+    """`paused`: jobs that are known to be. Nobody pauses one of the others from now on; whether it is paused already is
+    seen when its runs are taken."""
     names = {row.job for row in candidates}
     jobs, closed = _lock_jobs(session, names, generation)
-    held_jobs = closed | paused_jobs(session, names, now)
+    held_jobs = closed.union(paused)
     oldest, held = _lock_locks(session, {row.lock for row in candidates if row.lock is not None and row.job in jobs})
     choice = _Choice(jobs=jobs, passed=len(jobs) < len(names))
     for row in candidates:
@@ -141,7 +156,7 @@ def _choose(
             choice.behind_lock.append(row.seq)
             choice.left_locks.add(row.lock)
         elif row.job in jobs and places[row.queue].take():
-            choice.chosen.append(row.seq)
+            choice.chosen[row.seq] = row
             if row.lock is not None:
                 held.add(row.lock)
     return choice
@@ -196,15 +211,20 @@ def _step_aside(session: Session, choice: _Choice) -> None:
     next_in_line(session, choice.left_locks)
 
 
+_NOW = bindparam("now", type_=t.runs.c.started_at.type)
+_PAUSED = exists().where(t.pauses.c.job == t.runs.c.job, in_force(_NOW)).correlate(t.runs)
+_FREE = and_(t.READY, or_(t.runs.c.cause == Cause.MANUAL.value, ~_PAUSED))
+
+
 @cache
 def _taken(kind: str) -> Update:
     greatest = func.max if kind == "sqlite" else func.greatest
     seq = t.runs.c.seq
-    mine = listed(kind, seq) if kind == "sqlite" else seq.in_(select(unheld(t.READY).cte("unheld").c.seq))
+    chosen = (listed(kind, seq), _FREE) if kind == "sqlite" else (seq.in_(select(unheld(_FREE).cte("unheld").c.seq)),)
     lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
     return (
         update(t.runs)
-        .where(mine)
+        .where(*chosen)
         .values(
             status=Status.RUNNING.value,
             node=bindparam("by_node"),
@@ -215,7 +235,7 @@ def _taken(kind: str) -> Update:
                 bindparam("milliseconds", type_=t.runs.c.fence.type),
             ),
             attempt=t.runs.c.attempt + 1,
-            started_at=func.coalesce(t.runs.c.started_at, bindparam("now", type_=t.runs.c.started_at.type)),
+            started_at=func.coalesce(t.runs.c.started_at, _NOW),
             not_before=None,
             reason=None,
             progress=None,
@@ -224,6 +244,13 @@ def _taken(kind: str) -> Update:
         )
         .returning(*WHOLE_RUN)
     )
+
+
+def _put_back(session: Session, rows: Sequence[Row[Any]], places: Mapping[str, Place], now: datetime) -> set[str]:
+    """Those were chosen and could not be taken; which of their jobs are paused."""
+    for row in rows:
+        places[row.queue].put_back()
+    return paused_jobs(session, {row.job for row in rows}, now) if rows else set()
 
 
 def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[Run]:
@@ -241,8 +268,8 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
 
 @cache
 def _opened(kind: str) -> Insert:
-    run, now = t.runs.c, bindparam("now", type_=t.attempts.c.started_at.type)
-    begun = select(run.id, run.attempt, run.node, run.fence, now, t.jobs.c.fingerprint, literal(0))
+    run = t.runs.c
+    begun = select(run.id, run.attempt, run.node, run.fence, _NOW, t.jobs.c.fingerprint, literal(0))
     begun = begun.join(t.jobs, t.jobs.c.name == run.job).where(listed(kind, run.seq))
     return insert(t.attempts).from_select(
         ["run", "number", "node", "fence", "started_at", "fingerprint", "left"], begun

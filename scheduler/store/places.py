@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, func, literal, select, update
+from sqlalchemy import Row, Select, bindparam, literal, select, update
 
 from scheduler.store import tables as t
 from scheduler.store.session import Session, listed
@@ -20,13 +20,15 @@ others read the clock later and were here first: a tick works with one instant, 
 
 @dataclass(slots=True)
 class Place:
-    """What a queue whose row is held can still take. None: no limit. `counted_to` is the instant up to which its tokens
-    are refilled, `changed` says that its row must be written."""
+    """What a queue whose row is held can still take. None: no limit. `room` is what its `concurrency` leaves, once the
+    runs in it were counted; `counted_to` is the instant up to which its tokens are refilled, `changed` says that its
+    row must be written."""
 
     name: str
     tokens: float
     counted_to: datetime
     rate: float | None
+    concurrency: int | None
     room: int | None
     changed: bool
 
@@ -43,6 +45,13 @@ class Place:
             self.tokens -= 1
             self.changed = True
         return True
+
+    def put_back(self) -> None:
+        """What was taken last is not used."""
+        if self.room is not None:
+            self.room += 1
+        if self.rate is not None:
+            self.tokens += 1
 
 
 def refill(row: Row[Any], now: datetime) -> tuple[float, datetime]:
@@ -77,12 +86,6 @@ def _queues(kind: str, skip_busy: bool, *, narrowed: bool) -> Select[Any]:
     return query.with_for_update(skip_locked=skip_busy)
 
 
-@cache
-def _running(kind: str) -> Select[Any]:
-    count = select(t.runs.c.queue, func.count()).where(t.IS_RUNNING, listed(kind, t.runs.c.queue))
-    return count.group_by(t.runs.c.queue)
-
-
 _PAID = (
     update(t.queues)
     .where(t.queues.c.name == bindparam("queue"))
@@ -94,18 +97,12 @@ def lock_queues(session: Session, names: Collection[str] | None, skip_busy: bool
     """What each of these queues (None: of all) in which runs are ready can still take; nobody else claims from them
     until the transaction ends."""
     asked = {} if names is None else {"listed": session.listing(names)}
-    rows = session.rows(_queues(session.kind, skip_busy, narrowed=names is not None), **asked).all()
-    limited = [row.name for row in rows if row.concurrency is not None]
-    running: dict[str, int] = {}
-    if limited:
-        running = dict(session.rows(_running(session.kind), listed=session.listing(limited)).all())
     places = {}
-    for row in rows:
+    for row in session.rows(_queues(session.kind, skip_busy, narrowed=names is not None), **asked):
         tokens, counted_to = (row.tokens, row.refilled_at) if row.rate is None else refill(row, now)
-        room = None if row.concurrency is None else row.concurrency - running.get(row.name, 0)
         # From where it is counted after the clock was set back must be known to whoever comes next.
         anew = counted_to < row.refilled_at
-        places[row.name] = Place(row.name, tokens, counted_to, row.rate, room, changed=anew)
+        places[row.name] = Place(row.name, tokens, counted_to, row.rate, row.concurrency, row.concurrency, changed=anew)
     return places
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, Update, bindparam, delete, select, update
+from sqlalchemy import Row, Select, Update, bindparam, delete, func, select, update
 
 from scheduler.core.model import FailReason, JobState, Run, Status, WaitsFor
 from scheduler.core.requests import Settled, Settlement
@@ -26,7 +26,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     `orphans` they must be (or be forgotten). A run that somebody asked to cancel after this was decided is tried no
     further. What waits again needs what its job says by now (rejoin)."""
     asked = {one.run: one for one in settlements}
-    states = _nodes(session, {one.node for one in asked.values()})
+    states, newest = _nodes(session, {one.node for one in asked.values()})
     over = {name for name, state in states.items() if state in ("dead", "stopped")}
     asked = {run: one for run, one in asked.items() if (one.node in over) is orphans}
     jobs = _lock_what_they_hold(session, asked.values())
@@ -47,7 +47,7 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
         after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
     position = {run: index for index, run in enumerate(asked)}
     live = frozenset(name for name, state in states.items() if state == "live")
-    return Settled(sorted(after, key=lambda run: position[run.id]), told, live)
+    return Settled(sorted(after, key=lambda run: position[run.id]), told, live, newest)
 
 
 def hold_for(session: Session, settlements: Sequence[Settlement]) -> None:
@@ -60,7 +60,8 @@ def hold_for(session: Session, settlements: Sequence[Settlement]) -> None:
 
 @cache
 def _states(kind: str) -> Select[Any]:
-    query = select(t.nodes.c.id, t.nodes.c.state).where(listed(kind, t.nodes.c.id)).order_by(t.nodes.c.id)
+    newest = select(func.max(t.generations.c.id)).scalar_subquery()
+    query = select(t.nodes.c.id, t.nodes.c.state, newest).where(listed(kind, t.nodes.c.id)).order_by(t.nodes.c.id)
     return query.with_for_update(read=True, key_share=True)  # As SqlNodes.hold.
 
 
@@ -92,12 +93,12 @@ _NEVER_BEGUN = delete(t.attempts).where(
 )
 
 
-def _nodes(session: Session, names: set[str]) -> dict[str, str]:
-    """The state of each of these nodes, which nobody changes until the transaction ends; a forgotten one is dead."""
-    if not names:
-        return {}
-    states = dict(session.rows(_states(session.kind), listed=session.listing(names)).all())
-    return {name: states.get(name, "dead") for name in names}
+def _nodes(session: Session, names: set[str]) -> tuple[dict[str, str], int | None]:
+    """The state of each of these nodes, which nobody changes until the transaction ends (a forgotten one is dead), and
+    the newest generation, unless all are forgotten."""
+    rows = session.rows(_states(session.kind), listed=session.listing(names)).all() if names else ()
+    states = {name: state for name, state, _ in rows}
+    return {name: states.get(name, "dead") for name in names}, (rows[0][2] or 0) if rows else None
 
 
 def _lock_what_they_hold(session: Session, settlements: Collection[Settlement]) -> dict[str, Row[Any]]:
@@ -231,6 +232,9 @@ class _Record:
     last_success_seq: int | None
     last_failure_seq: int | None
 
+    def noted(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
     def add(self, run: Run) -> None:
         assert run.finished_at is not None
         if run.status is Status.COMPLETED:
@@ -270,7 +274,7 @@ def _write_jobs(session: Session, runs: Sequence[Run], jobs: Mapping[str, Row[An
             state = states[run.job] = state_of(row)
             records[run.job] = _Record(*(getattr(state, name) for name in _SHOWN), *row[len(STATE) :])
         records[run.job].add(run)
-    update_each(session, t.jobs, ("name",), [{"name": job, **asdict(record)} for job, record in records.items()])
+    update_each(session, t.jobs, ("name",), [{"name": job, **record.noted()} for job, record in records.items()])
     return {
         job: replace(state, **{name: getattr(records[job], name) for name in _SHOWN}) for job, state in states.items()
     }
