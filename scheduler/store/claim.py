@@ -14,7 +14,23 @@ from functools import cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from sqlalchemy import Insert, Row, Select, Update, and_, bindparam, exists, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    Insert,
+    Result,
+    Row,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from scheduler.core.model import Cause, JobState, Run, Status, WaitsFor
 from scheduler.core.requests import Claim, Claimed
@@ -217,12 +233,12 @@ _FREE = and_(t.READY, or_(t.runs.c.cause == Cause.MANUAL.value, ~_PAUSED))
 
 
 @cache
-def _taken(kind: str) -> Update:
+def _taken(kind: str) -> Update | ReturningUpdate[Any]:
     greatest = func.max if kind == "sqlite" else func.greatest
     seq = t.runs.c.seq
     chosen = (listed(kind, seq), _FREE) if kind == "sqlite" else (seq.in_(select(unheld(_FREE).cte("unheld").c.seq)),)
     lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
-    return (
+    taken = (
         update(t.runs)
         .where(*chosen)
         .values(
@@ -242,8 +258,14 @@ def _taken(kind: str) -> Update:
             message=None,
             result=None,
         )
-        .returning(*WHOLE_RUN)
     )
+    # There a subquery in RETURNING knows no index.
+    return taken if kind == "sqlite" else taken.returning(*WHOLE_RUN)
+
+
+@cache
+def _running(kind: str) -> Select[Any]:
+    return select(*WHOLE_RUN).where(listed(kind, t.runs.c.seq), t.IS_RUNNING)
 
 
 def _put_back(session: Session, rows: Sequence[Row[Any]], places: Mapping[str, Place], now: datetime) -> set[str]:
@@ -257,7 +279,10 @@ def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[R
     if not choice.chosen:
         return []
     values = {"by_node": node, "milliseconds": int(now.timestamp() * 1000), "now": now}
-    taken = session.connection.execute(_taken(session.kind), {"listed": session.listing(choice.chosen), **values})
+    asked = session.listing(choice.chosen)
+    taken: Result[Any] = session.connection.execute(_taken(session.kind), {"listed": asked, **values})
+    if session.kind == "sqlite":
+        taken = session.rows(_running(session.kind), listed=asked)
     place = {seq: index for index, seq in enumerate(choice.chosen)}
     rows = sorted(taken, key=lambda row: place[row.seq])
     runs = whole_runs(rows)
