@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -80,7 +81,7 @@ def _given(
     function: Callable[..., Any], payload: object, has_payload: bool, arguments: Mapping[str, Any]
 ) -> tuple[object, ...]:
     try:
-        signature = inspect.signature(function)
+        signature = _signature(function)
     except (TypeError, ValueError):
         return (payload,) if has_payload else ()
     choices: tuple[tuple[object, ...], ...] = ((payload,),) if has_payload else ((), (payload,))
@@ -93,6 +94,18 @@ def _given(
             problem = problem or error
     what = "the payload and `with:`" if has_payload else "`with:`"
     raise NotCallable(f"call: {getattr(function, '__name__', 'it')}{signature} cannot be called with {what}: {problem}")
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """To find it out takes longer than to call most functions."""
+    try:
+        hash(function)
+    except TypeError:
+        return inspect.signature(function)
+    return _known_signature(function)
+
+
+_known_signature = lru_cache(maxsize=64)(inspect.signature)
 
 
 def own_traceback(error: BaseException) -> str:
