@@ -25,6 +25,7 @@ from sqlalchemy import (
     LargeBinary,
     Table,
     Text,
+    Update,
     bindparam,
     column,
     func,
@@ -57,7 +58,8 @@ def insert_all(
         else:
             alike = _alike(table, chunk)
             statement, fields = _insert_listed(table, names, alike, new_only, replaces, session.connection.dialect)
-            total += session.write(statement, {_LIST: _listed(fields, chunk), **_given_of(chunk, alike)})
+            values = {_name(table, _LIST): _listed(fields, chunk), **_given_of(table, chunk, alike)}
+            total += session.write(statement, values)
     return total
 
 
@@ -69,11 +71,9 @@ def update_each(
     where: ColumnElement[bool] | None = None,
     *,
     keep_null: bool = False,
-    often: tuple[str, ...] = (),
 ) -> int:
     """For each row: where the columns `keys` equal its values (and `where` holds), the other columns get its values;
-    with `keep_null`, None leaves what is there. All rows have the same columns; in those named by `often` most batches
-    have one value for all rows, which costs less then. The number of rows changed.
+    with `keep_null`, None leaves what is there. All rows have the same columns. The number of rows changed.
 
     PostgreSQL locks the rows in no order: whoever may meet another transaction locks them first."""
     total = 0
@@ -82,11 +82,55 @@ def update_each(
         if session.kind == "sqlite":
             total += _run_each(session, _update_one(table, keys, names, where, keep_null), chunk)
         else:
-            alike = often if often and set(often) <= set(_alike(table, chunk)) else ()
-            statement, fields = _update_listed(table, keys, names, alike, where, keep_null, session.connection.dialect)
-            values = {_LIST: _listed(fields, chunk), _KEYS: [row[keys[0]] for row in chunk]}
-            total += session.write(statement, {**values, **_given_of(chunk, alike)})
+            statement, fields = _update_listed(table, keys, names, (), where, keep_null, session.connection.dialect)
+            total += session.write(statement, _values_of(table, keys, (), fields, chunk))
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What `update_each` does with these rows. In the columns named by `often` most batches have one value for all
+    rows, which costs less then."""
+
+    table: Table
+    keys: tuple[str, ...]
+    rows: Sequence[Row]
+    often: tuple[str, ...] = ()
+
+
+def update_tables(session: Session, changes: Sequence[Change]) -> None:
+    """Changes of different tables, where PostgreSQL is concerned in one statement."""
+    wanted = [one for one in changes if one.rows]
+    if session.kind == "sqlite" or any(len(one.rows) > _JOINED for one in wanted):
+        for one in wanted:
+            update_each(session, one.table, one.keys, one.rows)
+        return
+    shapes: list[_Shape] = []
+    values: dict[str, Any] = {}
+    for one in wanted:
+        alike = one.often if one.often and set(one.often) <= set(_alike(one.table, one.rows)) else ()
+        shapes.append((one.table, one.keys, tuple(one.rows[0]), alike))
+        _, fields = _update_listed(*shapes[-1], None, False, session.connection.dialect)
+        values |= _values_of(one.table, one.keys, alike, fields, one.rows)
+    if shapes:
+        session.write(_updates(tuple(shapes), session.connection.dialect), values)
+
+
+_Shape = tuple[Table, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+@lru_cache(maxsize=64)
+def _updates(shapes: tuple[_Shape, ...], dialect: Dialect) -> Executable:
+    last, *others = (_update_listed(*shape, None, False, dialect)[0] for shape in shapes)
+    return last.add_cte(*(one.cte(f"also_{number}") for number, one in enumerate(others)))
+
+
+def _values_of(
+    table: Table, keys: tuple[str, ...], alike: tuple[str, ...], fields: _Fields, rows: Sequence[Row]
+) -> dict[str, Any]:
+    """The parameters of `_update_listed`."""
+    listed = {_name(table, _LIST): _listed(fields, rows), _name(table, _KEYS): [row[keys[0]] for row in rows]}
+    return {**listed, **_given_of(table, rows, alike)}
 
 
 _JOINED = 200
@@ -101,10 +145,15 @@ _PLACE = "place_in_list"
 _encode = json.JSONEncoder(default=datetime.isoformat, separators=(",", ":")).encode
 
 
-def _records(columns: Sequence[Column[Any]]) -> TableValuedAlias:
+def _name(table: Table, what: str) -> str:
+    """Of a parameter: none has the name of a column, and no two tables of a statement share one."""
+    return f"{table.name}__{what}"
+
+
+def _records(table: Table, columns: Sequence[Column[Any]]) -> TableValuedAlias:
     """The rows of the list `_LIST` as a table of these columns, and of their place in the list."""
     shape = [column(one.name, one.type) for one in columns]
-    call = func.json_to_recordset(bindparam(_LIST, type_=Text()).cast(postgresql.JSON))
+    call = func.json_to_recordset(bindparam(_name(table, _LIST), type_=Text()).cast(postgresql.JSON))
     return call.table_valued(*shape, column(_PLACE, Integer)).render_derived(with_types=True)
 
 
@@ -133,7 +182,7 @@ def _insert_listed(
 ) -> tuple[Executable, _Fields]:
     """`alike`: columns whose one value is a parameter (`_given`)."""
     columns = [table.c[name] for name in names if name not in alike]
-    given = _records(columns)
+    given = _records(table, columns)
     values = (_given(table, name).cast(table.c[name].type) if name in alike else given.c[name] for name in names)
     source = select(*values).order_by(given.c[_PLACE])
     filled = postgresql.insert(table).from_select(names, source, include_defaults=False)
@@ -149,9 +198,9 @@ def _update_listed(
     where: ColumnElement[bool] | None,
     keep_null: bool,
     dialect: Dialect,
-) -> tuple[Executable, _Fields]:
+) -> tuple[Update, _Fields]:
     columns = [table.c[name] for name in names if name not in alike]
-    given = _records(columns)
+    given = _records(table, columns)
     values = {
         name: _kept(_given(table, name) if name in alike else given.c[name], table.c[name], keep_null)
         for name in names
@@ -159,13 +208,13 @@ def _update_listed(
     }
     matches = [table.c[name] == given.c[name] for name in keys]
     # says again, in a way that an index serves whatever is known about the table, which rows these are
-    matches.append(listed("postgresql", table.c[keys[0]], _KEYS))
+    matches.append(listed("postgresql", table.c[keys[0]], _name(table, _KEYS)))
     return update(table).where(*matches, *_conditions(where)).values(values), _fields(columns, dialect)
 
 
-def _given_of(rows: Sequence[Row], alike: tuple[str, ...]) -> dict[str, Any]:
+def _given_of(table: Table, rows: Sequence[Row], alike: tuple[str, ...]) -> dict[str, Any]:
     """The parameters of these columns."""
-    return {_MARK + name: rows[0][name] for name in alike}
+    return {_name(table, name): rows[0][name] for name in alike}
 
 
 def _same(value: Any) -> Any:
@@ -241,12 +290,8 @@ def _update_one(
     return _prepared(table, update(table).where(*matches, *_conditions(where)).values(values))
 
 
-_MARK = "given_"
-"""A parameter must not have the name of a column."""
-
-
 def _given(table: Table, name: str) -> BindParameter[Any]:
-    return bindparam(f"{_MARK}{name}", type_=table.c[name].type)
+    return bindparam(_name(table, name), type_=table.c[name].type)
 
 
 def _prepared(table: Table, statement: ClauseElement) -> _Prepared:
@@ -254,7 +299,7 @@ def _prepared(table: Table, statement: ClauseElement) -> _Prepared:
     compiled = statement.compile(dialect=dialect)
     assert isinstance(compiled, SQLCompiler)
     assert compiled.positiontup is not None
-    names = [marked.removeprefix(_MARK) for marked in compiled.positiontup]
+    names = [name.removeprefix(_name(table, "")) for name in compiled.positiontup]
     return _Prepared(str(compiled), _fields([table.c[name] for name in names], dialect))
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import Row, Select, Update, bindparam, delete, func, select, update
 
-from scheduler.core.model import FailReason, JobState, Run, Status, WaitsFor
+from scheduler.core.model import FailReason, Run, Status, WaitsFor
 from scheduler.core.requests import Settled, Settlement
 from scheduler.store import tables as t
-from scheduler.store.bulk import update_each
+from scheduler.store.bulk import Change, update_tables
 from scheduler.store.promote import next_in_line
 from scheduler.store.redefine import rejoin
 from scheduler.store.rows import RUN, STATE, runs_of, state_of
@@ -33,11 +33,15 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
     current = {run.id: run for run in _runs(session, asked)}
     mine = [_unless_canceled(run, asked[run.id]) for run in current.values() if _holds(run, asked[run.id])]
     after = [_after(current[one.run], one, now) for one in mine]
-    _write_runs(session, after)
+    pairs = [(current[one.run], one) for one in mine]
+    records = _records(after, jobs)
+    update_tables(session, [_of_runs(after), _of_attempts(pairs, now), _of_jobs(records)])
+    session.write(
+        _NEVER_BEGUN,
+        [{"of_run": run.id, "of_number": run.attempt} for run, one in pairs if one.attempt_outcome is None],
+    )
     held = {run.lock for run in after if run.lock is not None}
     after = rejoin(session, after)
-    _write_attempts(session, [(current[one.run], one) for one in mine], now)
-    told = _write_jobs(session, after, jobs)
     keys = held | {run.lock for run in after if run.lock is not None}
     if keys:
         ids = [run.id for run in after if not asked[run.id].keeps_lock]
@@ -46,6 +50,10 @@ def settle(session: Session, settlements: Sequence[Settlement], now: datetime, *
         woken = _woken(session, after)
         after = [replace(run, waits_for=None) if run.id in woken else run for run in after]
     position = {run: index for index, run in enumerate(asked)}
+    told = {
+        name: replace(state_of(jobs[name]), **{shown: getattr(record, shown) for shown in _SHOWN})
+        for name, record in records.items()
+    }
     live = frozenset(name for name, state in states.items() if state == "live")
     return Settled(sorted(after, key=lambda run: position[run.id]), told, live, newest)
 
@@ -188,37 +196,28 @@ _CHANGED = (
 _OFTEN_ALIKE = tuple(name for name in _CHANGED if name not in ("started_at", "finished_at", "took"))
 
 
-def _write_runs(session: Session, runs: Sequence[Run]) -> None:
+def _of_runs(runs: Sequence[Run]) -> Change:
     rows = [{"seq": run.seq, **{name: getattr(run, name) for name in _CHANGED}} for run in runs]
-    update_each(session, t.runs, ("seq",), rows, often=_OFTEN_ALIKE)
+    return Change(t.runs, ("seq",), rows, _OFTEN_ALIKE)
 
 
-def _write_attempts(session: Session, pairs: Sequence[tuple[Run, Settlement]], now: datetime) -> None:
-    update_each(
-        session,
-        t.attempts,
-        ("run", "number"),
-        [
-            {
-                "run": run.id,
-                "number": run.attempt,
-                "finished_at": one.ended or now,
-                "outcome": one.attempt_outcome,
-                "exit_code": one.exit_code,
-                "signal": one.signal,
-                "error": one.error,
-                "left": one.left,
-                "took": one.took,
-            }
-            for run, one in pairs
-            if one.attempt_outcome is not None
-        ],
-        often=("outcome", "exit_code", "signal", "error", "left"),
-    )
-    session.write(
-        _NEVER_BEGUN,
-        [{"of_run": run.id, "of_number": run.attempt} for run, one in pairs if one.attempt_outcome is None],
-    )
+def _of_attempts(pairs: Sequence[tuple[Run, Settlement]], now: datetime) -> Change:
+    rows = [
+        {
+            "run": run.id,
+            "number": run.attempt,
+            "finished_at": one.ended or now,
+            "outcome": one.attempt_outcome,
+            "exit_code": one.exit_code,
+            "signal": one.signal,
+            "error": one.error,
+            "left": one.left,
+            "took": one.took,
+        }
+        for run, one in pairs
+        if one.attempt_outcome is not None
+    ]
+    return Change(t.attempts, ("run", "number"), rows, ("outcome", "exit_code", "signal", "error", "left"))
 
 
 @dataclass(slots=True)
@@ -259,25 +258,22 @@ _SHOWN = tuple(field.name for field in fields(_Record) if not field.name.endswit
 _SEQS = tuple(t.jobs.c[field.name] for field in fields(_Record) if field.name.endswith("_seq"))
 
 
-def _write_jobs(session: Session, runs: Sequence[Run], jobs: Mapping[str, Row[Any]]) -> dict[str, JobState]:
-    """Notes what these runs say about their jobs, whose rows are locked; how those stand then."""
-    told = [run for run in runs if run.status in (Status.COMPLETED, Status.FAILED)]
-    if not told:
-        return {}
+def _records(runs: Sequence[Run], jobs: Mapping[str, Row[Any]]) -> dict[str, _Record]:
+    """What jobs, whose rows are locked, have behind them after these runs, by name; those of which nothing changes are
+    left out."""
     records: dict[str, _Record] = {}
-    states: dict[str, JobState] = {}
-    for run in told:
-        if run.job not in jobs:
+    for run in runs:
+        if run.status not in (Status.COMPLETED, Status.FAILED) or run.job not in jobs:
             continue
         if run.job not in records:
             row = jobs[run.job]
-            state = states[run.job] = state_of(row)
-            records[run.job] = _Record(*(getattr(state, name) for name in _SHOWN), *row[len(STATE) :])
+            records[run.job] = _Record(*(getattr(row, name) for name in _SHOWN), *row[len(STATE) :])
         records[run.job].add(run)
-    update_each(session, t.jobs, ("name",), [{"name": job, **record.noted()} for job, record in records.items()])
-    return {
-        job: replace(state, **{name: getattr(records[job], name) for name in _SHOWN}) for job, state in states.items()
-    }
+    return records
+
+
+def _of_jobs(records: Mapping[str, _Record]) -> Change:
+    return Change(t.jobs, ("name",), [{"name": job, **record.noted()} for job, record in records.items()])
 
 
 def _woken(session: Session, runs: Sequence[Run]) -> set[str]:
