@@ -45,7 +45,7 @@ class CallExecutor:
             "has_payload": launch.run.has_payload or launch.run.payload is not None,
             "checkpoint": launch.run.checkpoint,
             "environment": dict(launch.environment),
-            "output": str(record.workspace.output),
+            "output": record.workspace.output,
         }
 
         def finished(answer: Answer) -> None:

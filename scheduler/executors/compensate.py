@@ -117,7 +117,7 @@ class CompensateExecutor:
             event,
             plugins=registry.folders_of(self._context.environ.get("SCHEDULER_PLUGINS")),
             environment=outward(self._context.environ) | dict(launch.environment),
-            output=str(record.workspace.output),
+            output=record.workspace.output,
         )
 
     def _revealed(

@@ -56,7 +56,7 @@ class HttpExecutor:
             record.finish()
             done(Snoozed(NO_WORKER_WAIT, f"{launch.run.job} could not be started: {error}"))
             return
-        message = _message(launch, headers, str(record.workspace.output))
+        message = _message(launch, headers, record.workspace.output)
 
         def finished(answer: Answer) -> None:
             records.finish_later(record, lambda reported: conclude(answer))

@@ -134,7 +134,7 @@ def test_secrets_never_get_into_reports(bench: Bench) -> None:
 def test_output_is_trimmed_while_nobody_looks_at_it(bench: Bench) -> None:
     program = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end; exec sleep 600"
     going = bench.start("command", {"command": program}, log_limit=100_000)
-    path = bench.records.workspaces.of(going.launch.run.id, 1).output
+    path = Path(bench.records.workspaces.of(going.launch.run.id, 1).output)
     until(lambda: path.stat().st_size > 20_000_000, "all of it to be written")
     bench.records.reports()
     assert path.stat().st_blocks * 512 < 1_000_000

@@ -29,7 +29,7 @@ class OutputFile:
     his own, notices nothing; where the file system has no holes the file just grows. Not for two threads at once.
     """
 
-    def __init__(self, path: Path, limit: int, masks: Masks) -> None:
+    def __init__(self, path: str | Path, limit: int, masks: Masks) -> None:
         self._path = path
         self._half = max(limit // 2, 1)
         self._masks = masks

@@ -33,7 +33,7 @@ class ReportReader:
     """Reads what was appended since the last time. Lines that are no JSON object, too long or of the wrong type are
     ignored; `ignored` counts them and `first_problem` describes the first. Not for two threads at once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         self._path = path
         self._offset = 0
         self._partial = b""
