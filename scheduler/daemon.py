@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import version
 
 from scheduler.core.errors import InvalidInput, SchedulerError, StartError
-from scheduler.memory import collect_seldom, keep_together
+from scheduler.memory import absent, collect_seldom, keep_together
 from scheduler.settings import AFTER_RESTORE, SETTINGS, load_settings
 from scheduler.streams import let_go, open_missing_streams, tell
 
@@ -64,6 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
         if settings.plugins:
             # Where everybody who reads the jobs file looks, whether it came as a flag or not.
             os.environ["SCHEDULER_PLUGINS"] = os.pathsep.join(map(str, settings.plugins))
+        with absent("rich"):
+            import structlog  # noqa: F401 -- takes rich, where it is installed, for tracebacks: 4 MB and 40 ms
         from scheduler.life import Life
 
         return Life(settings).run()

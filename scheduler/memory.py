@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import pickle
+import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from itertools import islice
 from typing import TypeVar
@@ -57,6 +58,19 @@ def keep_together() -> None:
     threads, of which one runs at a time, hardly ever wait for; twelve half-empty heaps are 9 MB."""
     with suppress(OSError, AttributeError):  # Another C library, which has no such call.
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+@contextmanager
+def absent(module: str) -> Iterator[None]:
+    """Who is imported meanwhile goes without this module, which it would take where it is installed."""
+    known = sys.modules.get(module)
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+        if known is not None:
+            sys.modules[module] = known
 
 
 def give_back() -> None:
