@@ -178,4 +178,5 @@ class Life:
         compact = replace(loaded.configuration, jobs=compacted(loaded.configuration.jobs))
         self._app.in_force.renew(loaded, Loaded.of(loaded.generation, compact))
         del loaded
+        self._app.store.let_go()
         give_back()

@@ -138,6 +138,10 @@ class SqlStore:
         assert isinstance(self._database, PostgresDatabase)
         return PostgresEar(self._database, said, heard)
 
+    def let_go(self) -> None:
+        """Of statements kept for the next time: each is kept with the values it had first, which may be thousands."""
+        self._database.engine.clear_compiled_cache()
+
     def close(self) -> None:
         self._database.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -310,6 +312,22 @@ def test_the_state_of_the_database(store: SqlStore) -> None:
     assert status.size > 10_000
     assert {"runs", "jobs", "locks"} <= status.rows.keys()
     assert (status.rows["jobs"], status.rows["runs"]) == (1, 0)
+
+
+class _Name(str):
+    """Of which one can tell whether anybody still has it."""
+
+
+def test_nobody_has_the_names_of_a_large_statement_for_ever(store: SqlStore) -> None:
+    set_up(store)
+    names = [_Name(f"job-{number}") for number in range(100)]
+    with store.read() as tx:
+        assert tx.runs.pending_counts(names) == {}
+    first = weakref.ref(names[0])
+    del names
+    store.let_go()
+    gc.collect()
+    assert first() is None
 
 
 def test_rows_are_counted(store: SqlStore) -> None:
