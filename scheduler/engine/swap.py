@@ -270,6 +270,8 @@ def _open(
         tx.jobs.close_versions(names, start)
     tx.jobs.open_versions(opening)
     tx.jobs.put(rows)
+    # Now, and not when thousands of them are due for the first time, all at once.
+    tx.jobs.open_locks({job.lock for job in jobs if job.lock is not None})
     for job in jobs:
         if job.name in states:
             tx.runs.redefine(job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -101,9 +101,13 @@ def open_locks(session: Session, keys: set[str], *, hold: bool = False) -> set[s
     if hold:
         session.rows(_held_locks(session.kind), listed=asked).all()
     there = dict(session.rows(_lines(session.kind), listed=asked).all())
-    new = sorted(keys - there.keys())
-    insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in new], new_only=True)
+    new_locks(session, keys - there.keys())
     return {key for key, busy in there.items() if busy}
+
+
+def new_locks(session: Session, keys: Collection[str]) -> None:
+    """Makes the rows of these locks, as far as they are not there."""
+    insert_all(session, t.locks, [{"key": key, "fence": 0, "run": None} for key in sorted(keys)], new_only=True)
 
 
 @cache

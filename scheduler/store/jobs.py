@@ -19,6 +19,7 @@ from scheduler.store import tables as t
 from scheduler.store.acks import acks_of, put_ack
 from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.flips import flip, next_deadline, passed, prune_flips
+from scheduler.store.insert import new_locks
 from scheduler.store.pauses import pauses_of, put_pauses, resume
 from scheduler.store.rows import STATE, state_of, version_of
 from scheduler.store.session import Session, chunks, listed
@@ -130,6 +131,9 @@ class SqlJobs:
                 for state, text in chunk
             ]
             insert_all(self.session, t.jobs, rows, replaces=True)
+
+    def open_locks(self, keys: Collection[str]) -> None:
+        new_locks(self.session, keys)
 
     def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:
         """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""

@@ -39,6 +39,10 @@ class Jobs(Protocol):
         """Inserts or replaces job rows; the text is the job's definition as JSON."""
         ...
 
+    def open_locks(self, keys: Collection[str]) -> None:
+        """Makes the rows of locks that are not there yet; what needs one that is not there makes it itself."""
+        ...
+
     def followers(self, jobs: Collection[str]) -> dict[str, Mapping[str, Json]]:
         """The definitions of the present, enabled jobs that run after one of these, by name. Looks at every job."""
         ...
