@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from scheduler.core.counted import counted
 from scheduler.core.model import JobState, Json, Pause, Run, Status
@@ -32,6 +33,14 @@ class Claimed:
 
     runs: Sequence[Run] = ()
     states: Mapping[str, JobState] = field(default_factory=dict)
+
+
+class Defined(NamedTuple):
+    """What a reload compares of a job: of thousands, in the transaction for which all others wait."""
+
+    fingerprint: str
+    removed: bool
+    alarmed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,11 @@ def audit(store: Store, since: datetime, until: datetime, job: str | None = None
     itself, only if it is named. What runs elsewhere owes this
     ledger nothing: whether it ran is for its deadline to say."""
     with store.read() as tx:
-        versions = [one for one in tx.jobs.versions(since, job) if one.valid_from < until and not one.elsewhere]
+        versions = [
+            one
+            for one in tx.jobs.versions(since, None if job is None else [job])
+            if one.valid_from < until and not one.elsewhere
+        ]
         names = sorted({version.job for version in versions if job is not None or version.job != CANARY})
     balances = []
     for name in names:

@@ -47,7 +47,7 @@ def balance(tx: Transaction, job: str, since: datetime, until: datetime) -> tupl
     state = tx.jobs.states([job]).get(job)
     pruned = state.pruned_before if state is not None else None
     total = _Sum()
-    for version in tx.jobs.versions(since, job):
+    for version in tx.jobs.versions(since, [job]):
         first = max(since, version.valid_from + _TICK, pruned or since)
         last = min(until, version.valid_to or until)
         if first > last or version.elsewhere:

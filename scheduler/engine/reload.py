@@ -217,7 +217,7 @@ class Reloader:
     ) -> str | None:
         if newest is None or newest.hash == file.hash or not self._others_live(tx, known, now):
             return None
-        removed = compare(tx.jobs.states(), file).removed
+        removed = compare(tx.jobs.defined(), file).removed
         if removed:
             return f"other nodes live, and the file removes {', '.join(removed)}"
         if tx.generations.find(file.hash) is not None:
@@ -244,7 +244,7 @@ class Reloader:
         with self._store.read() as tx:
             newest = tx.generations.newest()
             old = self._readable(newest)
-            difference = compare(tx.jobs.states(), file)
+            difference = compare(tx.jobs.defined(), file)
             pending = waiting(tx, difference, old, file, self._store.now())
         changes = self._describe(old, file)
         return Reloaded(

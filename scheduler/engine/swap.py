@@ -13,7 +13,7 @@ from scheduler.core.job import Action, CatchUp, Configuration, Job
 from scheduler.core.model import ELSEWHERE, Generation, JobState, ScheduleVersion
 from scheduler.core.policy import Plan, plan
 from scheduler.core.ports import Transaction
-from scheduler.core.requests import Due, Leftover
+from scheduler.core.requests import Defined, Due, Leftover
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
 from scheduler.core.state import Flip, State, Why
 from scheduler.engine.anew import settled_by_edit
@@ -40,14 +40,14 @@ class Difference:
     unchanged: tuple[str, ...]
 
 
-def compare(states: Mapping[str, JobState], new: Configuration) -> Difference:
+def compare(there: Mapping[str, Defined], new: Configuration) -> Difference:
     """What `new` changes against the jobs in the database. A job that raised an alarm counts as changed: putting a file
     in force gives it another chance."""
-    present = {name: state for name, state in states.items() if state.removed_at is None}
+    present = {name: one for name, one in there.items() if not one.removed}
     changed = {
         name: None
         for name, job in new.jobs.items()
-        if name in present and (present[name].fingerprint != job.fingerprint or present[name].alarm is not None)
+        if name in present and (present[name].fingerprint != job.fingerprint or present[name].alarmed)
     }
     return Difference(
         added=tuple(name for name in new.jobs if name not in present),
@@ -102,7 +102,7 @@ def swap(
     Raises Refused when removed jobs have waiting runs, or held events would never make their runs, and `drop_pending`
     is not given.
     """
-    difference = compare(tx.jobs.states(), new)
+    difference = compare(tx.jobs.defined(), new)
     renewed = newest is not None and (newest.tzdata, newest.schedule_code) != (TZDATA_VERSION, SCHEDULE_CODE)
     touched = {*difference.changed, *difference.removed}
     if renewed:
@@ -115,7 +115,7 @@ def swap(
     if not renewed:
         planned = plan_owed(tx, old, states, now, judge)
         states = tx.jobs.states(states)
-    near = tx.jobs.versions(now)
+    near = tx.jobs.versions(now, touched.union(difference.added))
     versions = {v.job: v for v in near if v.valid_to is None}
     ended = {v.job: v.valid_to for v in near if v.valid_to is not None}
     settle_left(tx, old, new, now)
@@ -167,7 +167,7 @@ def plan_owed(
     since = min(s.next_due_at for s in owed if s.next_due_at is not None)
     contexts = tx.jobs.context([s.name for s in owed], since)
     old_jobs = dict(old.jobs) if old is not None else {}
-    versions = {v.job: v for v in tx.jobs.versions(since) if v.valid_to is None}
+    versions = {v.job: v for v in tx.jobs.versions(since, [s.name for s in owed]) if v.valid_to is None}
     planned: Planned = []
     for due in contexts:
         name = due.state.name

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Integer, Select, Text, bindparam, cast, de
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
-from scheduler.core.requests import Advance, Due
+from scheduler.core.requests import Advance, Defined, Due
 from scheduler.core.state import Flip
 from scheduler.store import tables as t
 from scheduler.store.acks import acks_of, put_ack
@@ -46,6 +46,9 @@ _NEXT_DUE = (
     .order_by(t.jobs.c.next_due_at)
     .limit(1)
 )
+
+
+_DEFINED = select(t.jobs.c.name, t.jobs.c.fingerprint, t.jobs.c.removed_at.is_not(None), t.jobs.c.alarm.is_not(None))
 
 
 @cache
@@ -119,6 +122,12 @@ class SqlJobs:
         """The earliest `next_due_at`: when the planner must look again."""
         instant: datetime | None = self.session.rows(_NEXT_DUE, known=generation).scalar()
         return instant
+
+    def defined(self) -> dict[str, Defined]:
+        rows = self.session.rows(_DEFINED).all()
+        return {
+            name: Defined(fingerprint, bool(removed), bool(alarmed)) for name, fingerprint, removed, alarmed in rows
+        }
 
     def put(self, states: Iterable[tuple[JobState, str]]) -> None:
         """Inserts or replaces job rows; the text is the job's definition as JSON."""
@@ -211,12 +220,12 @@ class SqlJobs:
     def prune_flips(self, before: datetime, limit: int) -> int:
         return prune_flips(self.session, before, limit)
 
-    def versions(self, since: datetime, job: str | None = None) -> list[ScheduleVersion]:
+    def versions(self, since: datetime, jobs: Collection[str] | None = None) -> list[ScheduleVersion]:
         """Schedule versions valid at some time after `since`, by job and `valid_from`."""
         table = t.schedule_versions.c
         where: list[ColumnElement[bool]] = [table.valid_to.is_(None) | (table.valid_to > since)]
-        if job is not None:
-            where.append(table.job == job)
+        if jobs is not None:
+            where.append(self.session.among(table.job, jobs))
         query = select(t.schedule_versions).where(*where).order_by(table.job, table.valid_from)
         return [version_of(row) for row in self.session.rows(query)]
 

@@ -200,10 +200,10 @@ def test_schedule_versions(store: SqlStore) -> None:
         tx.jobs.open_versions([second])
         closed = replace(first, valid_to=T0 + HOUR)
         assert tx.jobs.versions(T0) == [closed, second, other]
-        assert tx.jobs.versions(T0, "a") == [closed, second]
-        assert tx.jobs.versions(T0 + HOUR, "a") == [second]
+        assert tx.jobs.versions(T0, ["a"]) == [closed, second]
+        assert tx.jobs.versions(T0 + HOUR, ["a"]) == [second]
         tx.jobs.close_versions(["a"], T0 + HOUR)
-        assert tx.jobs.versions(T0, "a") == [closed]
+        assert tx.jobs.versions(T0, ["a"]) == [closed]
 
 
 def test_a_naive_instant_is_refused(store: SqlStore) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
-from scheduler.core.requests import Advance, Due
+from scheduler.core.requests import Advance, Defined, Due
 from scheduler.core.state import Flip
 
 
@@ -33,6 +33,10 @@ class Jobs(Protocol):
 
     def next_due(self, generation: int) -> datetime | None:
         """The earliest `next_due_at`: when the planner must look again."""
+        ...
+
+    def defined(self) -> dict[str, Defined]:
+        """All jobs by name, removed ones too."""
         ...
 
     def put(self, states: Iterable[tuple[JobState, str]]) -> None:
@@ -76,8 +80,8 @@ class Jobs(Protocol):
         """Forgets those seen before that instant; the number, `limit` at most."""
         ...
 
-    def versions(self, since: datetime, job: str | None = None) -> list[ScheduleVersion]:
-        """Schedule versions valid at some time after `since`, by job and `valid_from`."""
+    def versions(self, since: datetime, jobs: Collection[str] | None = None) -> list[ScheduleVersion]:
+        """Schedule versions of these jobs (None: of all) valid at some time after `since`, by job and `valid_from`."""
         ...
 
     def open_versions(self, versions: Iterable[ScheduleVersion]) -> None: ...
