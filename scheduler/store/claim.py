@@ -101,8 +101,9 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
         taken = _take(session, asked.node, choice, now)
         claimed += taken
         left = choice.chosen.keys() - {run.seq for run in taken}
-        paused |= _put_back(session, [choice.chosen[seq] for seq in left], places, now)
-        again = bool(choice.behind_lock or choice.behind_pause or paused.intersection(choice.jobs))
+        found = _put_back(session, [choice.chosen[seq] for seq in left], places, now)
+        paused |= found
+        again = bool(choice.behind_lock or choice.behind_pause or found)
         if choice.passed and newer is None:
             newer = changed_after(session, asked.generation)
             again = again or bool(newer)

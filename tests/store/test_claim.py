@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from scheduler.core.job import Queue
 from scheduler.core.model import Cause, Pause, Status, WaitsFor
 from scheduler.core.requests import Advance, Claim
 from scheduler.store.store import SqlStore
@@ -208,6 +209,33 @@ def test_a_paused_run_lets_others_pass_in_the_line_of_a_shared_lock(store: SqlSt
     with store.begin() as tx:
         tx.jobs.pause([Pause("a", T0, None, "", "")])
     assert [run.id for run in claim(store)] == [other.id]
+
+
+def test_a_run_that_is_found_paused_when_it_is_taken_costs_the_others_neither_a_token_nor_a_place(
+    store: SqlStore,
+) -> None:
+    set_up(store, ["a", "b"], queues=[Queue("narrow", concurrency=1, rate=0.001, burst=1)])
+    paused, other = new_run("a", queue="narrow"), new_run("b", queue="narrow")
+    add(store, paused, other)
+    with store.begin() as tx:
+        tx.jobs.pause([Pause("a", T0, None, "", "")])
+    assert [run.id for run in claim(store)] == [other.id]
+    assert get(store, paused.id).waits_for is WaitsFor.PAUSE
+
+
+def test_a_run_by_hand_is_claimed_though_its_job_is_paused(store: SqlStore) -> None:
+    set_up(store, ["a"])
+    waiting, by_hand = new_run("a"), new_run("a", cause=Cause.MANUAL)
+    add(store, waiting, by_hand)
+    with store.begin() as tx:
+        tx.jobs.pause([Pause("a", T0, None, "", "")])
+    assert [run.id for run in claim(store)] == [by_hand.id]
+
+
+def test_runs_of_jobs_that_this_node_has_not_loaded_hide_nobody_else(store: SqlStore) -> None:
+    set_up(store, [state("new", generation=2), state("old")])
+    add(store, *(new_run("new") for _ in range(300)), new_run("old"))
+    assert [run.job for run in claim(store, limit=5)] == ["old"]
 
 
 def test_a_run_is_not_claimed_before_its_time(store: SqlStore) -> None:
