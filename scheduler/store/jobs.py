@@ -60,6 +60,12 @@ def _states(kind: str, *, narrowed: bool, lock: bool) -> Select[Any]:
 
 
 @cache
+def _held(kind: str) -> Select[Any]:
+    query = select(t.jobs.c.name).where(listed(kind, t.jobs.c.name)).order_by(t.jobs.c.name)
+    return query.with_for_update(read=True, key_share=True)
+
+
+@cache
 def _moved(kind: str) -> ReturningUpdate[Any]:
     job = t.jobs.c
     move = update(t.jobs).where(listed(kind, job.name), job.next_due_at == bindparam("old"))
@@ -93,8 +99,7 @@ class SqlJobs:
     def hold(self, names: Collection[str]) -> None:
         if self.session.kind == "sqlite" or not names:
             return
-        query = select(t.jobs.c.name).where(t.jobs.c.name.in_(names)).order_by(t.jobs.c.name)
-        self.session.rows(query.with_for_update(read=True, key_share=True)).all()
+        self.session.rows(_held(self.session.kind), listed=self.session.listing(names)).all()
 
     def context(self, names: Collection[str], since: datetime) -> list[Due]:
         """The same view of given jobs (no lock), with pauses that end after `since`."""
