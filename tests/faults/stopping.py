@@ -21,18 +21,18 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from scheduler.daemon import main
 
-_LOCKS = re.compile(r"^(INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)", re.IGNORECASE)
+_LOCKS = re.compile(r"(?:^|\(|\)\s*)(INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)", re.IGNORECASE)
 _HOLDS = re.compile(r"\bFROM\s+(\w+).*\b(FOR (?:NO KEY )?(?:UPDATE|SHARE|KEY SHARE))\b", re.IGNORECASE | re.DOTALL)
 
 
-def point_of(statement: str) -> str | None:
-    """What kind of statement this is, if it locks rows."""
+def points_of(statement: str) -> list[str]:
+    """What this statement locks rows by; one that begins with WITH may do so in several ways."""
     text = statement.strip()
-    if found := _LOCKS.match(text):
-        return f"{found[1].upper()} {found[2]}"
+    if changes := _LOCKS.findall(text):
+        return [f"{word.upper()} {table}" for word, table in changes]
     if found := _HOLDS.search(text):
-        return f"SELECT {found[1]} {found[2].upper()}"
-    return None
+        return [f"SELECT {found[1]} {found[2].upper()}"]
+    return []
 
 
 class Stopping:
@@ -43,8 +43,7 @@ class Stopping:
         self._seen: set[str] = set()
 
     def executed(self, connection: Any, cursor: Any, statement: str, *_more: Any) -> None:
-        point = point_of(statement)
-        if point is not None:
+        for point in points_of(statement):
             connection.info["locks"] = True
             self.at(f"after {point}")
 
