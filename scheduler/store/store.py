@@ -139,8 +139,8 @@ class SqlStore:
         return PostgresEar(self._database, said, heard)
 
     def let_go(self) -> None:
-        """Of statements kept for the next time: each is kept with the values it had first, which may be thousands (where
-        they do not travel as one text, as on SQLite). To build them anew takes 1 to 3 ms each."""
+        """Of statements kept for the next time: each is kept with the values it had first, thousands of them where they
+        do not travel as one text as on SQLite. To build one anew takes 1 to 3 ms."""
         if self.kind == "postgresql":
             self._database.engine.clear_compiled_cache()
 
