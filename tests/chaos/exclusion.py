@@ -45,7 +45,7 @@ def spans(history: History) -> list[Span]:
 def thawed(history: History, node: str, at: float) -> bool:
     """Whether that is a sign of life from the moment after a whole node was thawed."""
     return any(
-        one.fault == "freeze-node" and one.whom == node and one.healed <= at <= one.healed + THAW
+        one.fault == "freeze-node" and one.whom == node and one.healed - RESOLUTION <= at <= one.healed + THAW
         for one in history.log.troubles
     )
 

@@ -66,6 +66,12 @@ def overlap_right_after_a_thaw(history: History) -> None:
     change_stamp(history, "skip-1025", "E", at=1027.4)
 
 
+def overlap_in_the_moment_of_a_thaw(history: History) -> None:
+    """Stamps are older by up to their resolution than what they tell of."""
+    befall(history, "freeze-node", node_of(history, "skip-1025"), 1025.5, 1027.308, 1027.4)
+    change_stamp(history, "skip-1025", "E", at=1027.3)
+
+
 def clock_of_the_database_set_forwards(history: History) -> None:
     """By 20 s at 1030: 1031 to 1050 fall due at once, and all that comes is 20 s earlier."""
     history.log.steps.append(Step(1029.9, 1030.0, 20.0))
@@ -139,6 +145,7 @@ EXCUSED = [
     tried_again_because_its_node_died,
     tried_again_because_a_lease_ran_out_after_the_network_was_well,
     overlap_right_after_a_thaw,
+    overlap_in_the_moment_of_a_thaw,
     clock_of_the_database_set_forwards,
     schedule_changed,
     paused,
