@@ -140,7 +140,7 @@ class SqlStore:
 
     def let_go(self) -> None:
         """Of statements kept for the next time: each is kept with the values it had first, thousands of them where they
-        do not travel as one text as on SQLite. To build one anew takes 1 to 3 ms."""
+        do not travel as one text as on SQLite. To build one anew takes 0.2 to 1 ms."""
         if self.kind == "postgresql":
             self._database.engine.clear_compiled_cache()
 
