@@ -15,7 +15,7 @@ from scheduler.core.execution import Bus
 from scheduler.core.ids import short
 from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, Cause, Pause, Run
-from scheduler.core.ports import Store, Transaction
+from scheduler.core.ports import Store, Transaction, Writing
 from scheduler.core.queries import Readable
 from scheduler.core.state import Why
 from scheduler.engine.acknowledge import acknowledge
@@ -65,7 +65,6 @@ class Desk:
 
     def cancel(self, run: str, *, author: str, reason: str = "") -> Run:
         why = f"canceled by {author}" + (f": {reason}" if reason else "")
-        now = self._store.now()
         with self._store.begin() as tx:
             before = stored_run(tx, run)
             if before.node == ELSEWHERE and not before.status.final:
@@ -73,7 +72,7 @@ class Desk:
                     f"run {short(run)} is not on any node of ours: {before.job} runs somewhere else",
                     hint="end it there; what tells no end fails after the job's `timeout`",
                 )
-            if before.status.final or not tx.runs.request_cancel([run], why, now):
+            if before.status.final or not tx.runs.request_cancel([run], why, tx.now):
                 raise Refused(
                     f"run {short(run)} is over: {before.status}", hint=f"to run it again: schedctl retry {short(run)}"
                 )
@@ -83,17 +82,19 @@ class Desk:
         return after
 
     def retry(self, run: str, *, author: str, reason: str = "") -> Run:
-        result = self._write(lambda tx, now: retry(tx, run, self._job, reason, author, now))
+        result = self._write(lambda tx: retry(tx, run, self._job, reason, author, tx.now))
         self._announce_retries([result], author)
         return result
 
     def retry_all(
         self, runs: Sequence[str], *, author: str, reason: str = ""
     ) -> list[tuple[str, Run | SchedulerError]]:
+        def some(runs: Sequence[str], tx: Writing) -> list[tuple[str, Run | SchedulerError]]:
+            return retry_each(tx, tx.now, runs=runs, job_of=self._job, reason=reason, author=author)
+
         done: list[tuple[str, Run | SchedulerError]] = []
         for start in range(0, len(runs), TOGETHER):
-            some = runs[start : start + TOGETHER]
-            done += self._write(partial(retry_each, runs=some, job_of=self._job, reason=reason, author=author))
+            done += self._write(partial(some, runs[start : start + TOGETHER]))
         self._announce_retries([run for _, run in done if isinstance(run, Run)], author)
         return done
 
@@ -103,8 +104,8 @@ class Desk:
             self._bus.publish("run.planned", run=run.id, job=run.job, cause=str(run.cause), author=author)
 
     def pause(self, jobs: Collection[str], *, until: datetime | None, reason: str, author: str) -> list[Pause]:
-        def keep(tx: Transaction, now: datetime) -> tuple[list[Pause], Flipped]:
-            definitions = [self._job(name) for name in jobs]
+        def keep(tx: Writing) -> tuple[list[Pause], Flipped]:
+            now, definitions = tx.now, [self._job(name) for name in jobs]
             if until is not None and until <= now:
                 raise Refused("the pause would end before it begins", hint="give a time to come")
             pauses = [Pause(job.name, now, until, reason, author) for job in definitions]
@@ -120,8 +121,8 @@ class Desk:
         return pauses
 
     def resume(self, jobs: Collection[str], *, author: str) -> list[str]:
-        def lift(tx: Transaction, now: datetime) -> tuple[list[str], Flipped]:
-            definitions = [self._job(name) for name in jobs]
+        def lift(tx: Writing) -> tuple[list[str], Flipped]:
+            now, definitions = tx.now, [self._job(name) for name in jobs]
             tx.jobs.states(jobs, lock=True)
             return sorted(tx.jobs.resume(jobs, now)), self._amended(tx, definitions, now)
 
@@ -133,11 +134,11 @@ class Desk:
         return resumed
 
     def ack(self, job: str, *, reason: str, author: str) -> Acked:
-        def keep(tx: Transaction, now: datetime) -> tuple[Acked, Flipped]:
+        def keep(tx: Writing) -> tuple[Acked, Flipped]:
             definition = self._job(job)
             state = tx.jobs.states([job], lock=True)[job]
             configuration = self._in_force.current.configuration
-            ack, flipped = acknowledge(tx, definition, state, reason, author, configuration, now)
+            ack, flipped = acknowledge(tx, definition, state, reason, author, configuration, tx.now)
             return Acked(ack, tx.jobs.states([job])[job].deadline_at), flipped
 
         acked, flipped = self._write(keep)
@@ -151,8 +152,8 @@ class Desk:
     def backfill(
         self, job: str, first: datetime | None, last: datetime, *, most: int, dry_run: bool, reason: str, author: str
     ) -> Backfilled:
-        def fill(tx: Transaction, now: datetime) -> Backfilled:
-            definition = self._job(job)
+        def fill(tx: Writing) -> Backfilled:
+            now, definition = tx.now, self._job(job)
             chosen = choose(tx, definition, tx.jobs.states([job], lock=True)[job], first, last, most, now)
             if dry_run:
                 return chosen
@@ -170,21 +171,19 @@ class Desk:
 
     def discard(self, runs: Collection[str], job: str | None, *, author: str) -> list[str]:
         wanted = set(runs)
-        now = self._store.now()
         with self._readable.queries() as queries:
             if job is not None:
                 page = queries.dead_letters(job, limit=LETTERS)
                 wanted |= {entry.run.id for entry in page.entries if entry.run is not None}
         with self._store.begin() as tx:
-            gone = sorted(tx.runs.discard(wanted, now))
+            gone = sorted(tx.runs.discard(wanted, tx.now))
         if gone:
             self._bus.publish("letters.discarded", count=len(gone), job=job, author=author)
         return gone
 
     def take_token(self, queue: str) -> float | None:
-        now = self._store.now()
         with self._store.begin() as tx:
-            return tx.queues.take(queue, now)
+            return tx.queues.take(queue, tx.now)
 
     def reload(
         self, *, author: str, drop_pending: bool = False, if_hash: str | None = None, dry_run: bool = False
@@ -208,20 +207,19 @@ class Desk:
         with self._readable.queries() as queries:
             return find_run(queries, text, self._in_force.current.configuration.jobs)
 
-    def _write(self, work: Callable[[Transaction, datetime], T]) -> T:
+    def _write(self, work: Callable[[Writing], T]) -> T:
         """`work` in a transaction in which the newest configuration is, and stays, the one that this node works with: a
         run gets its queue and its lock from that. Unavailable if this node cannot load it."""
-        now = self._store.now()
         try:
-            return self._write_as_loaded(work, now)
+            return self._write_as_loaded(work)
         except LoadFirst:
-            self._reloader.follow(now)
-            return self._write_as_loaded(work, now)
+            self._reloader.follow(self._store.now())
+            return self._write_as_loaded(work)
 
-    def _write_as_loaded(self, work: Callable[[Transaction, datetime], T], now: datetime) -> T:
+    def _write_as_loaded(self, work: Callable[[Writing], T]) -> T:
         with self._store.begin() as tx:
             hold_newest(tx, self._in_force)
-            return work(tx, now)
+            return work(tx)
 
     def _job(self, name: str) -> Job:
         job = self._in_force.job(name)

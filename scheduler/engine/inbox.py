@@ -13,7 +13,7 @@ from scheduler.core.event import NewEvent, Reject, Stored
 from scheduler.core.execution import Bus
 from scheduler.core.inbox import Answer, Answered, Judge, Replayed, Reverified
 from scheduler.core.look import Look
-from scheduler.core.ports import Store, Transaction
+from scheduler.core.ports import Store, Writing
 from scheduler.core.signature import Rejected
 from scheduler.engine.arrivals import Arrived, announce_doubts, announce_runs, arrive, hold_newest, let_go
 from scheduler.engine.crowd import Crowd
@@ -68,7 +68,7 @@ class EventInbox:
     def replay(
         self, source: str, event: str, *, author: str, reason: str = "", jobs: Collection[str] | None = None
     ) -> Replayed:
-        done = self._write(lambda tx, loaded, now: replay(tx, loaded, source, event, jobs, author, reason, now))
+        done = self._write(lambda tx, loaded: replay(tx, loaded, source, event, jobs, author, reason, tx.now))
         self._wake()
         for job, run in done.runs:
             self._bus.publish("run.planned", run=run, job=job, cause="replay", author=author)
@@ -93,9 +93,8 @@ class EventInbox:
         told = [(reject, answer) for (reject, _), answer in zip(right, answers, strict=True)]
         stored = [(reject, answer) for reject, answer in told if isinstance(answer, Stored)]
         if stored:
-            now = self._store.now()
             with self._store.begin() as tx:
-                tx.events.accept([reject.seq for reject, _ in stored], now)
+                tx.events.accept([reject.seq for reject, _ in stored], tx.now)
         for _, answer in told:
             if isinstance(answer, SchedulerError):
                 raise answer
@@ -115,7 +114,7 @@ class EventInbox:
                 return done
         end = time.monotonic() + TURN
         while True:
-            arrived = self._write(lambda tx, loaded, now: let_go(tx, loaded, TOGETHER, now))
+            arrived = self._write(lambda tx, loaded: let_go(tx, loaded, TOGETHER, tx.now))
             self._announce(arrived)
             done += len(arrived.stored)
             if not arrived.stored or time.monotonic() >= end:
@@ -128,9 +127,9 @@ class EventInbox:
     # ------------------------------------------------------------ the group
 
     def _commit(self, events: list[NewEvent]) -> list[Answer]:
-        def store(tx: Transaction, loaded: Loaded, now: datetime) -> list[Answer]:
+        def store(tx: Writing, loaded: Loaded) -> list[Answer]:
             known = [event for event in events if event.source in loaded.configuration.sources]
-            arrived.append(arrive(tx, loaded, known, now))
+            arrived.append(arrive(tx, loaded, known, tx.now))
             stored = iter(arrived[-1].stored)
             return [
                 next(stored) if event.source in loaded.configuration.sources else self._no_source(event.source)
@@ -166,19 +165,18 @@ class EventInbox:
 
     # ------------------------------------------------------------ the transaction
 
-    def _write(self, work: Callable[[Transaction, Loaded, datetime], T]) -> T:
+    def _write(self, work: Callable[[Writing, Loaded], T]) -> T:
         """`work` in a transaction in which the newest configuration, which it gets, is the one in force."""
         for _ in range(TRIES - 1):
-            now = self._store.now()
             try:
-                return self._try(work, now)
+                return self._try(work)
             except LoadFirst:
-                self._follow(now)
-        return self._try(work, self._store.now())
+                self._follow(self._store.now())
+        return self._try(work)
 
-    def _try(self, work: Callable[[Transaction, Loaded, datetime], T], now: datetime) -> T:
+    def _try(self, work: Callable[[Writing, Loaded], T]) -> T:
         with self._store.begin() as tx:
-            return work(tx, hold_newest(tx, self._in_force), now)
+            return work(tx, hold_newest(tx, self._in_force))
 
     def _no_source(self, name: str) -> NotFound:
         known = self._in_force.current.configuration.sources

@@ -77,14 +77,13 @@ class Intake:
                     self._bus.publish("run.cancel_asked", run=run, job=one.job, author=author, reason="replaced")
 
     def _commit(self, requests: list[RunRequest]) -> list[Answer]:
-        now = self._store.now()
         try:
-            return self._make(requests, now)
+            return self._make(requests)
         except LoadFirst:
-            self._follow(now)
-            return self._make(requests, now)
+            self._follow(self._store.now())
+            return self._make(requests)
 
-    def _make(self, requests: list[RunRequest], now: datetime) -> list[Answer]:
+    def _make(self, requests: list[RunRequest]) -> list[Answer]:
         claim: Claim | None = None
         claimed = Claimed()
         try:
@@ -93,12 +92,12 @@ class Intake:
                 loaded = self._in_force.current
                 check = partial(self._check, tx, loaded)
                 usual = partial(self._usual, tx.runs.typical)
-                answers = accept(tx, loaded.configuration, requests, now, self._no_job, check, usual)
+                answers = accept(tx, loaded.configuration, requests, tx.now, self._no_job, check, usual)
                 # A claim that finds no room would cost as much as all the rest.
                 room = any(isinstance(one, Accepted) and one.new and one.wait == 0 for one in answers)
                 claim = self._claim() if room and live else None
                 if claim is not None:
-                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=True, held=True), now)
+                    claimed = tx.runs.claim(replace(claim, skip_busy_queues=True, held=True), tx.now)
         except BaseException:
             if claim is not None:
                 self._hand_over(claim, None)

@@ -18,6 +18,16 @@ SILENCE = 5.0
 """Seconds without a byte from the server: more than it takes to end a statement by itself (dialects.base.PATIENCE)."""
 
 
+class LastAnswer(psycopg.Cursor[TupleRow]):
+    """Of several statements that are sent as one it has the answer to the last."""
+
+    def execute(self, *args: Any, **options: Any) -> LastAnswer:
+        super().execute(*args, **options)
+        while self.nextset():
+            pass
+        return self
+
+
 class BoundedConnection(psycopg.Connection[TupleRow]):
     """Raises OperationalError, and is closed, when the server has been silent for `silence` seconds though an answer is
     due (None: waits for ever). Whether what was asked took place is then not known."""

@@ -14,41 +14,19 @@ from functools import cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from sqlalchemy import (
-    Insert,
-    Result,
-    Row,
-    Select,
-    Update,
-    and_,
-    bindparam,
-    exists,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    update,
-)
-from sqlalchemy.sql.dml import ReturningUpdate
+from sqlalchemy import Row, Select, bindparam, func, select, update
 
-from scheduler.core.model import Cause, JobState, Run, Status, WaitsFor
+from scheduler.core.model import Cause, JobState, Run, WaitsFor
 from scheduler.core.requests import Claim, Claimed
 from scheduler.store import tables as t
-from scheduler.store.bulk import update_each
 from scheduler.store.jobs import changed_after
 from scheduler.store.nodes import SqlNodes
-from scheduler.store.pauses import closed_jobs, in_force, paused_jobs
+from scheduler.store.pauses import closed_jobs, paused_jobs
 from scheduler.store.places import Place, in_turn, lock_queues, pay
-from scheduler.store.promote import (
-    FIRST_ORDERED,
-    IS_RUNNING_BESIDE,
-    OLDEST_READY,
-    OLDEST_WAITER,
-    next_in_line,
-)
-from scheduler.store.rows import STATE, WHOLE_RUN, state_of, whole_runs
-from scheduler.store.session import Session, listed, unheld
+from scheduler.store.promote import FIRST_ORDERED, IS_RUNNING_BESIDE, OLDEST_READY, OLDEST_WAITER, next_in_line
+from scheduler.store.rows import STATE, state_of
+from scheduler.store.session import Session, listed
+from scheduler.store.take import take
 
 _ROUNDS = 8
 """How often a claim looks again after it sent runs away that wait for a lock or a pause."""
@@ -98,7 +76,7 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
         choice = _choose(session, candidates, places, wanted, asked.generation, paused)
         _step_aside(session, choice)
         jobs |= choice.jobs
-        taken = _take(session, asked.node, choice, now)
+        taken = take(session, asked.node, choice.chosen, now)
         claimed += taken
         left = choice.chosen.keys() - {run.seq for run in taken}
         found = _put_back(session, [choice.chosen[seq] for seq in left], places, now)
@@ -110,7 +88,6 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
         if len(claimed) >= asked.limit or not again:
             break
     pay(session, turns)
-    _open_attempts(session, claimed, now)
     return Claimed(claimed, jobs)
 
 
@@ -228,80 +205,8 @@ def _step_aside(session: Session, choice: _Choice) -> None:
     next_in_line(session, choice.left_locks)
 
 
-_NOW = bindparam("now", type_=t.runs.c.started_at.type)
-_PAUSED = exists().where(t.pauses.c.job == t.runs.c.job, in_force(_NOW)).correlate(t.runs)
-_FREE = and_(t.READY, or_(t.runs.c.cause == Cause.MANUAL.value, ~_PAUSED))
-
-
-@cache
-def _taken(kind: str) -> Update | ReturningUpdate[Any]:
-    greatest = func.max if kind == "sqlite" else func.greatest
-    seq = t.runs.c.seq
-    chosen = (listed(kind, seq), _FREE) if kind == "sqlite" else (seq.in_(select(unheld(_FREE).cte("unheld").c.seq)),)
-    lock_fence = select(t.locks.c.fence).where(t.locks.c.key == t.runs.c.lock).scalar_subquery()
-    taken = (
-        update(t.runs)
-        .where(*chosen)
-        .values(
-            status=Status.RUNNING.value,
-            node=bindparam("by_node"),
-            # the time keeps fences growing after a backup was restored
-            fence=greatest(
-                t.runs.c.fence + 1,
-                func.coalesce(lock_fence, 0) + 1,
-                bindparam("milliseconds", type_=t.runs.c.fence.type),
-            ),
-            attempt=t.runs.c.attempt + 1,
-            started_at=func.coalesce(t.runs.c.started_at, _NOW),
-            not_before=None,
-            reason=None,
-            progress=None,
-            message=None,
-            result=None,
-        )
-    )
-    # There a subquery in RETURNING knows no index.
-    return taken if kind == "sqlite" else taken.returning(*WHOLE_RUN)
-
-
-@cache
-def _running(kind: str) -> Select[Any]:
-    return select(*WHOLE_RUN).where(listed(kind, t.runs.c.seq), t.IS_RUNNING)
-
-
 def _put_back(session: Session, rows: Sequence[Row[Any]], places: Mapping[str, Place], now: datetime) -> set[str]:
     """Those were chosen and could not be taken; which of their jobs are paused."""
     for row in rows:
         places[row.queue].put_back()
     return paused_jobs(session, {row.job for row in rows}, now) if rows else set()
-
-
-def _take(session: Session, node: str, choice: _Choice, now: datetime) -> list[Run]:
-    if not choice.chosen:
-        return []
-    values = {"by_node": node, "milliseconds": int(now.timestamp() * 1000), "now": now}
-    asked = session.listing(choice.chosen)
-    taken: Result[Any] = session.connection.execute(_taken(session.kind), {"listed": asked, **values})
-    if session.kind == "sqlite":
-        taken = session.rows(_running(session.kind), listed=asked)
-    place = {seq: index for index, seq in enumerate(choice.chosen)}
-    rows = sorted(taken, key=lambda row: place[row.seq])
-    runs = whole_runs(rows)
-    holders = [{"key": run.lock, "run": run.id, "fence": run.fence} for run in runs if run.lock is not None]
-    update_each(session, t.locks, ("key",), holders)
-    return runs
-
-
-@cache
-def _opened(kind: str) -> Insert:
-    run = t.runs.c
-    begun = select(run.id, run.attempt, run.node, run.fence, _NOW, t.jobs.c.fingerprint, literal(0))
-    begun = begun.join(t.jobs, t.jobs.c.name == run.job).where(listed(kind, run.seq))
-    return insert(t.attempts).from_select(
-        ["run", "number", "node", "fence", "started_at", "fingerprint", "left"], begun
-    )
-
-
-def _open_attempts(session: Session, runs: Sequence[Run], now: datetime) -> None:
-    if runs:
-        session.write(_opened(session.kind), {"listed": session.listing([run.seq for run in runs]), "now": now})

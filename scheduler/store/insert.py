@@ -7,18 +7,16 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, or_, select, update
+from sqlalchemy import Select, literal, or_, select, union_all, update
 
 from scheduler.core.model import Cause, NewRun, Status, WaitsFor
 from scheduler.core.requests import Due
 from scheduler.store import tables as t
-from scheduler.store.bulk import insert_all
+from scheduler.store.bulk import Owned, insert_all, insert_new
 from scheduler.store.kept_locks import let_go
-from scheduler.store.pauses import held_back
+from scheduler.store.pauses import free_jobs
 from scheduler.store.promote import OLDEST_READY, OLDEST_WAITER
-from scheduler.store.session import Session, chunks, listed
-
-_QUEUES = select(t.queues.c.name)
+from scheduler.store.session import Session, listed
 
 
 def insert(
@@ -33,23 +31,20 @@ def insert(
         return {}
     begun = {run.job for run in runs if run.scheduled_for is not None}
     _end_skips(session, {name for name in begun if name not in known or known[name].open_skip})
-    queues = set(session.rows(_QUEUES).scalars())
     ordered = any(run.rank is not None for run in runs)
     line = open_locks(session, {run.lock for run in runs if run.lock is not None}, hold=ordered)
-    pauses = _Pauses(session, runs, known)
+    around = _Around(session, runs, known)
     rows = []
     placed: dict[str, WaitsFor | None] = {}
     for run in runs:
-        waits_for = _waits_for(run, pauses, line)
+        waits_for = _waits_for(run, around, line)
         if run.lock is not None and waits_for in (None, WaitsFor.LOCK):
             line.add(run.lock)
         placed[run.id] = waits_for
-        rows.append(row_of(run, run.queue if run.queue in queues else "default", waits_for))
-    inserted = insert_all(session, t.runs, rows, new_only=True)
-    if inserted != len(rows):
-        placed = {one: placed[one] for chunk in chunks(sorted(placed)) for one in _existing(session, chunk)}
-    carried = [{"run": run.id, "payload": run.payload} for run in runs if run.payload is not None and run.id in placed]
-    insert_all(session, t.payloads, carried)
+        rows.append(row_of(run, run.queue if run.queue in around.queues else "default", waits_for))
+    carried = [{"run": run.id, "payload": run.payload} for run in runs if run.payload is not None]
+    new = insert_new(session, t.runs, "id", rows, Owned(t.payloads, "run", carried))
+    placed = {one: waits_for for one, waits_for in placed.items() if one in new}
     retried = [run.retry_of for run in runs if run.retry_of is not None and run.id in placed]
     if retried:
         dead = (session.among(t.runs.c.id, retried), t.DEAD_LETTER)
@@ -123,21 +118,36 @@ def _lines(kind: str) -> Select[Any]:
     return select(lock.key, busy).where(listed(kind, lock.key))
 
 
-class _Pauses:
-    """Which runs must wait for a pause from the moment of their creation."""
+@cache
+def _queues_and_free(kind: str) -> Select[Any]:
+    """The names of queues, and of jobs that are free."""
+    jobs = free_jobs(kind).add_columns(literal(False).label("queue"))
+    return select(union_all(select(t.queues.c.name, literal(True).label("queue")), jobs).subquery())
+
+
+class _Around:
+    """What runs find that are made now: which queues there are, and which of them must wait for a pause from the moment
+    of their creation."""
 
     def __init__(self, session: Session, runs: Sequence[NewRun], known: Mapping[str, Due]) -> None:
         self._known = known
+        self.queues: set[str] = set()
+        self._free: set[tuple[str, datetime]] = set()
         asked = {run.job for run in runs} - known.keys()
-        instants = {run.created_at for run in runs} if asked else ()
-        self._held = {at: held_back(session, asked, at) for at in instants}
+        for at in {run.created_at for run in runs}:
+            found = session.rows(_queues_and_free(session.kind), listed=session.listing(asked), now=at)
+            for name, queue in found:
+                if queue:
+                    self.queues.add(name)
+                else:
+                    self._free.add((name, at))
 
     def hold(self, run: NewRun) -> bool:
         if run.cause is Cause.MANUAL:
             return False
         one = self._known.get(run.job)
         if one is None:
-            return run.job in self._held[run.created_at]
+            return (run.job, run.created_at) not in self._free
         return (
             not one.state.enabled
             or one.state.removed_at is not None
@@ -148,10 +158,10 @@ class _Pauses:
         )
 
 
-def _waits_for(run: NewRun, pauses: _Pauses, line: set[str]) -> WaitsFor | None:
+def _waits_for(run: NewRun, around: _Around, line: set[str]) -> WaitsFor | None:
     if run.not_before is not None and run.not_before > run.created_at:
         return WaitsFor.TIME
-    if pauses.hold(run):
+    if around.hold(run):
         return WaitsFor.PAUSE
     return WaitsFor.LOCK if run.lock in line else None
 
@@ -184,7 +194,3 @@ def row_of(run: NewRun, queue: str, waits_for: WaitsFor | None) -> dict[str, Any
         "rank": run.rank,
         "trace": run.trace,
     }
-
-
-def _existing(session: Session, ids: list[str]) -> list[str]:
-    return list(session.rows(select(t.runs.c.id).where(session.among(t.runs.c.id, ids))).scalars())

@@ -47,12 +47,13 @@ def _open(kind: str) -> Select[Any]:
 
 def held_back(session: Session, jobs: Collection[str], now: datetime) -> set[str]:
     """Those of `jobs` of which only manual runs are claimed: closed ones, and those that are paused now."""
-    free = session.rows(_free(session.kind), listed=session.listing(jobs), now=now)
+    free = session.rows(free_jobs(session.kind), listed=session.listing(jobs), now=now)
     return set(jobs) - set(free.scalars().all())
 
 
 @cache
-def _free(kind: str) -> Select[Any]:
+def free_jobs(kind: str) -> Select[Any]:
+    """The others, of those `listed`, `now`."""
     now = bindparam("now", type_=t.pauses.c.start.type)
     paused = exists().where(t.pauses.c.job == t.jobs.c.name, in_force(now))
     return _open(kind).where(~paused)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from scheduler.core.errors import SchedulerError, StartError, Unavailable
 from scheduler.core.hints import Ear, Heard, Said
 from scheduler.core.look import Glance, Look
-from scheduler.core.ports import Transaction
+from scheduler.core.ports import Transaction, Writing
 from scheduler.core.queries import DatabaseStatus
 from scheduler.store import tables as t
 from scheduler.store.dialects.base import Database
@@ -35,8 +35,8 @@ from scheduler.store.session import Session
 from scheduler.store.tokens import SqlTokens
 
 
-def _transaction(session: Session) -> Transaction:
-    return Transaction(
+def _verbs(session: Session) -> _Verbs:
+    return (
         SqlNodes(session),
         SqlGenerations(session),
         SqlJobs(session),
@@ -51,6 +51,21 @@ def _transaction(session: Session) -> Transaction:
     )
 
 
+_Verbs = tuple[
+    SqlNodes,
+    SqlGenerations,
+    SqlJobs,
+    SqlRuns,
+    SqlQueues,
+    SqlLedger,
+    SqlTokens,
+    SqlEvents,
+    SqlScans,
+    SqlNotifications,
+    SqlOutgoingPings,
+]
+
+
 class SqlStore:
     """Safe to use from several threads. On SQLite a writing transaction inside another one of the same thread is a
     RuntimeError."""
@@ -60,18 +75,18 @@ class SqlStore:
         self.kind: str = database.kind
 
     @contextmanager
-    def begin(self) -> Iterator[Transaction]:
+    def begin(self) -> Iterator[Writing]:
         """A writing transaction: committed at the end of the block, rolled back by an exception. Raises Unavailable
         when the database cannot be reached, is locked too long, is full or gone; then nothing was written (if the
         connection broke while it committed: or all of it)."""
         with self._inside(self._database.writing) as session:
-            yield _transaction(session)
+            yield Writing(*_verbs(session), self._database.began(session.connection))
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """A consistent, reading transaction."""
         with self._inside(self._database.reading) as session:
-            yield _transaction(session)
+            yield Transaction(*_verbs(session))
 
     @contextmanager
     def queries(self) -> Iterator[SqlQueries]:

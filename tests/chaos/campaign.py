@@ -53,7 +53,7 @@ def campaign(
         _wait_ended(cluster, log)
         unaccounted = cluster.audit(chance)
         _leave(cluster, log)
-        runs, skips = cluster.read_ledger()
+        runs, skips, attempts = cluster.read_ledger()
         survivors = [str(one) for one in marked(cluster.mark)]
     finally:
         clients.stop()
@@ -61,7 +61,7 @@ def campaign(
         cluster.close()
     stamps = cluster.read_stamps()
     jobs_by_name = {job.name: job for job in made}
-    history = History(jobs_by_name, tuple(nodes), lease, time.time(), log, stamps, runs, skips, survivors)
+    history = History(jobs_by_name, tuple(nodes), lease, time.time(), log, stamps, runs, skips, attempts, survivors)
     verdict = check(history, punctual=punctual)
     verdict.problems += [Problem(one) for one in unaccounted]
     return verdict, history

@@ -11,7 +11,7 @@ from tests.chaos.coverage import idle, uncovered
 from tests.chaos.exclusion import crowded, hasty, overlapping
 from tests.chaos.history import History, Problem
 from tests.chaos.punctuality import late
-from tests.chaos.truth import baseless_attempts, broken_promises, doubled, false_statuses, outliving
+from tests.chaos.truth import baseless_attempts, broken_promises, doubled, false_statuses, misplaced, outliving
 
 
 @dataclass
@@ -35,6 +35,7 @@ def check(history: History, *, punctual: bool = False) -> Verdict:
         *hasty(history, figures),
         *false_statuses(history, figures),
         *baseless_attempts(history),
+        *misplaced(history),
         *broken_promises(history, figures),
         *outliving(history),
         *(problem for problem in late(history, figures) if punctual),

@@ -21,7 +21,7 @@ from tests.chaos.node import Node
 from tests.chaos.plan import DATABASE
 from tests.chaos.postgres import ControlledPostgres
 from tests.chaos.proxy import Proxy
-from tests.crash.checker import RunRow, SkipRow
+from tests.crash.checker import AttemptRow, RunRow, SkipRow
 from tests.crash.stamps import Stamp, read_stamps
 from tests.crash.world import World, marked
 
@@ -145,8 +145,9 @@ class Cluster:
     def read_stamps(self) -> list[Stamp]:
         return read_stamps(self.stamps)
 
-    def read_ledger(self) -> tuple[list[RunRow], list[SkipRow]]:
-        return World(self.folder, self.mark, self.postgres.url()).read_ledger()
+    def read_ledger(self) -> tuple[list[RunRow], list[SkipRow], list[AttemptRow]]:
+        world = World(self.folder, self.mark, self.postgres.url())
+        return *world.read_ledger(), world.read_attempts()
 
     def audit(self, chance: random.Random) -> list[str]:
         """Jobs that are not clean, as the nodes themselves say."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.chaos.history import History
 from tests.chaos.load import NARROW, RATED, ChaosJob
 from tests.chaos.log import Log, Request, Swap, Told, Trouble
-from tests.crash.checker import RunRow, SkipRow
+from tests.crash.checker import AttemptRow, RunRow, SkipRow
 from tests.crash.stamps import Stamp
 
 START, QUIET, UNTIL = 1000.5, 1060.5, 1075.0
@@ -36,7 +36,7 @@ class Maker:
             places={"/n0": "n0", "/n1": "n1"},
         )
         jobs = {job.name: job for job in JOBS}
-        self.history = History(jobs, ("n0", "n1"), LEASE, UNTIL, log, [], [], [])
+        self.history = History(jobs, ("n0", "n1"), LEASE, UNTIL, log, [], [], [], [])
         self._fence = 0
 
     def run(
@@ -47,6 +47,7 @@ class Maker:
         place = "/n0" if self._fence % 2 else "/n1"
         for kind, when in (("S", at), ("E", at + seconds)):
             self.history.stamps.append(Stamp(kind, job, instant, name, 1, self._fence, when, place))
+        self.history.attempts.append(AttemptRow(name, 1, f"life-in-{place}", self._fence))
         fails = self.history.jobs[job].fails
         status, reason = ("FAILED", "exit") if fails else ("COMPLETED", None)
         self.history.runs.append(RunRow(name, job, instant, status, reason, 1, False, cause, key))
@@ -84,6 +85,14 @@ def clean() -> History:
 def change_run(history: History, name: str, **changes: object) -> None:
     assert any(run.id == name for run in history.runs)
     history.runs[:] = [replace(run, **changes) if run.id == name else run for run in history.runs]  # type: ignore[arg-type]
+
+
+def change_attempt(history: History, name: str, **changes: object) -> None:
+    assert any(one.run == name for one in history.attempts)
+    history.attempts[:] = [
+        replace(one, **changes) if one.run == name else one  # type: ignore[arg-type]
+        for one in history.attempts
+    ]
 
 
 def change_stamp(history: History, name: str, kind: str, **changes: object) -> None:

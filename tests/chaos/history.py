@@ -12,7 +12,7 @@ from itertools import pairwise
 from tests.chaos.load import ChaosJob
 from tests.chaos.log import EVERYBODY, Log, Swap, Trouble
 from tests.chaos.timeline import Timeline
-from tests.crash.checker import SETTLING, RunRow, SkipRow
+from tests.crash.checker import SETTLING, AttemptRow, RunRow, SkipRow
 from tests.crash.stamps import Ran, Stamp, attempts_of
 
 RECOVERY = 3.0
@@ -50,6 +50,7 @@ class History:
     stamps: list[Stamp]
     runs: list[RunRow]
     skips: list[SkipRow]
+    attempts: list[AttemptRow]
     survivors: list[str] = field(default_factory=list)
 
     # ------------------------------------------------------------ instants

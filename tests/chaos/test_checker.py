@@ -8,7 +8,18 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.checker import check
-from tests.chaos.flawless import JOBS, befall, change_run, change_stamp, clean, drop, forget, lose, skip_instead
+from tests.chaos.flawless import (
+    JOBS,
+    befall,
+    change_attempt,
+    change_run,
+    change_stamp,
+    clean,
+    drop,
+    forget,
+    lose,
+    skip_instead,
+)
 from tests.chaos.history import History
 from tests.chaos.log import EVERYBODY, Request, Rest, Sighting
 from tests.crash.checker import RunRow, SkipRow
@@ -136,6 +147,20 @@ def tried_again_for_nothing(history: History) -> None:
     for kind, at in (("S", 1025.5), ("E", 1025.7)):
         history.stamps.append(Stamp(kind, "swap", 1025, "swap-1025", 2, 10_000, at, "/n1"))
     change_run(history, "swap-1025", attempt=2)
+
+
+def ran_elsewhere_than_told(history: History) -> None:
+    own = next(one.node for one in history.attempts if one.run == "skip-1025")
+    other = next(one.node for one in history.attempts if one.node != own)
+    change_attempt(history, "skip-1025", node=other)
+
+
+def held_another_fence_than_told(history: History) -> None:
+    change_attempt(history, "skip-1025", fence=10_000)
+
+
+def attempt_that_nobody_noted(history: History) -> None:
+    history.attempts[:] = [one for one in history.attempts if one.run != "skip-1025"]
 
 
 def never_finished(history: History) -> None:
@@ -277,6 +302,9 @@ PLANTED = [
     (canceled_by_nobody, "nobody asked for that"),
     (replaced_before_the_next_was_due, "before the next occurrence was due"),
     (tried_again_for_nothing, "swap-1025 was tried again"),
+    (ran_elsewhere_than_told, "attempt 1 of skip-1025 is said to have run in /n"),
+    (held_another_fence_than_told, "attempt 1 of skip-1025 has fence 10000"),
+    (attempt_that_nobody_noted, "attempt 1 of skip-1025 ran, and the ledger has no such attempt"),
     (never_finished, "RUNNING, but everything has ended"),
     (not_in_the_ledger, "ran and is not in the ledger"),
     (more_attempts_than_known, "had more attempts than the ledger knows"),

@@ -133,6 +133,32 @@ def baseless_attempts(history: History) -> list[Problem]:
     return problems
 
 
+def misplaced(history: History) -> list[Problem]:
+    """Attempts of which the ledger tells another node or fence than their children, or nothing. A life of a daemon is
+    in one place: what most of its children wrote there is what it is taken for."""
+    problems = []
+    told = {(one.run, one.number): one for one in history.attempts}
+    places: dict[str, Counter[str]] = defaultdict(Counter)
+    for ran in history.ran.values():
+        for number, place in ran.places.items():
+            if (ran.run, number) in told:
+                places[told[ran.run, number].node][place] += 1
+    homes = {node: found.most_common(1)[0][0] for node, found in places.items()}
+    for ran in history.ran.values():
+        for number, place in ran.places.items():
+            row = told.get((ran.run, number))
+            if row is None:
+                what = f"attempt {number} of {ran.run} ran, and the ledger has no such attempt"
+            elif row.fence != ran.fences[number]:
+                what = f"attempt {number} of {ran.run} has fence {row.fence}, its child had {ran.fences[number]}"
+            elif place != homes[row.node]:
+                what = f"attempt {number} of {ran.run} is said to have run in {homes[row.node]}, and ran in {place}"
+            else:
+                continue
+            problems.append(Problem(what, ran.job, ran.attempts[number][0]))
+    return problems
+
+
 def broken_promises(history: History, figures: Counter[str]) -> list[Problem]:
     """Runs and events that were accepted and are not there, or not once, or were dropped."""
     problems = []

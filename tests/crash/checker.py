@@ -32,6 +32,16 @@ class RunRow:
 
 
 @dataclass(frozen=True)
+class AttemptRow:
+    """`node`: the id of a daemon's life."""
+
+    run: str
+    number: int
+    node: str
+    fence: int
+
+
+@dataclass(frozen=True)
 class SkipRow:
     job: str
     reason: str

@@ -21,7 +21,7 @@ from typing import Any
 
 import psycopg
 
-from tests.crash.checker import RunRow, SkipRow
+from tests.crash.checker import AttemptRow, RunRow, SkipRow
 from tests.crash.load import MARK
 from tests.crash.stamps import Stamp, boot, read_stamps
 
@@ -156,6 +156,13 @@ class World:
             [RunRow(r[0], r[1], _second(r[2]), r[3], r[4], r[5], r[3] in ("PENDING", "RUNNING"), *r[6:]) for r in runs],
             [SkipRow(s[0], s[1], _second(s[2]) or 0, _second(s[3]) or 0, s[4]) for s in skips],
         )
+
+    def read_attempts(self) -> list[AttemptRow]:
+        query = (
+            "SELECT attempts.run, attempts.number, attempts.node, attempts.fence "
+            "FROM attempts JOIN runs ON runs.id = attempts.run WHERE runs.job <> '_canary'"
+        )
+        return [AttemptRow(*row) for row in self._rows(query)]
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         if self.url:

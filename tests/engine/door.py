@@ -48,7 +48,7 @@ class Door:
         self._reach()
         self.begun()
         with self._store.begin() as tx:
-            yield tx
+            yield replace(tx, now=self._now())
             if self.broken_commits:
                 self.broken_commits -= 1
                 raise DatabaseAway("the connection broke before the commit")

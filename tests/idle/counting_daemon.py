@@ -27,9 +27,10 @@ def count(file: Path) -> None:
 
     @event.listens_for(Engine, "before_cursor_execute")
     def _execute(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        words = " ".join(statement.split())
-        if not words.startswith(("BEGIN", "SET ")):
-            sink.write(f"{words}\n")
+        for one in statement.split("; "):
+            words = " ".join(one.split())
+            if not words.startswith(("BEGIN", "SET ")):
+                sink.write(f"{words}\n")
 
     Lookout._ask = told  # type: ignore[method-assign, assignment]
 

@@ -3,7 +3,7 @@ joins them.
 
 A `Transaction` is one database transaction; its verbs are in its groups, one a file. Every write is compare-and-set and
 says whether it took place. All transactions lock rows in one order: node, generation, job, queue, lock, run.
-`now` is always the caller's instant (database time on PostgreSQL), read once per tick.
+`now` is always the caller's instant (database time on PostgreSQL), read once per tick, or when the transaction began.
 """
 
 from scheduler.core.ports.events import Events
@@ -16,7 +16,7 @@ from scheduler.core.ports.outgoing import OutgoingPings
 from scheduler.core.ports.queues import Line, Queues
 from scheduler.core.ports.runs import Runs
 from scheduler.core.ports.scans import Scans
-from scheduler.core.ports.store import Store, Transaction
+from scheduler.core.ports.store import Store, Transaction, Writing
 
 __all__ = [
     "Events",
@@ -32,4 +32,5 @@ __all__ = [
     "Scans",
     "Store",
     "Transaction",
+    "Writing",
 ]

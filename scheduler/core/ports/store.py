@@ -38,11 +38,18 @@ class Transaction:
     outgoing: OutgoingPings
 
 
+@dataclass(frozen=True, slots=True)
+class Writing(Transaction):
+    """One that may write. `now`: the time that planning uses, when it began."""
+
+    now: datetime
+
+
 class Store(Protocol):
     kind: str
     """`sqlite` or `postgresql`"""
 
-    def begin(self) -> AbstractContextManager[Transaction]:
+    def begin(self) -> AbstractContextManager[Writing]:
         """A writing transaction: committed at the end of the block, rolled back by an exception. Raises Unavailable
         when the database cannot be reached, is locked too long or is full; then nothing was written."""
         ...

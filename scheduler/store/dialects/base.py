@@ -34,6 +34,10 @@ class Database(Protocol):
 
     def now(self) -> datetime: ...
 
+    def began(self, connection: Connection) -> datetime:
+        """The time when the writing transaction on it began: `now` without asking once more."""
+        ...
+
     def mark(self) -> str | None:
         """The same as before if and only if nobody has committed anything since. None: it is to be asked for within a
         transaction (store/look.py)."""

@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from scheduler.core.errors import DatabaseAway, StartError, Unavailable
 from scheduler.core.queries import COUNTED
-from scheduler.store.bounded import BoundedConnection
+from scheduler.store.bounded import BoundedConnection, LastAnswer
 from scheduler.store.dialects.base import PATIENCE, close_all
 from scheduler.store.reconnect import Reconnect
 
@@ -36,8 +36,10 @@ _WAITS = "; ".join(f"SET LOCAL {name} = {limit // timedelta(milliseconds=1)}" fo
 _OPENING = "opening"
 """What an option of a connection is named that says how its transactions begin: one statement where the driver would
 make two or three, each of which the server must be asked for. None: without a transaction, each statement by itself."""
+_BEGAN = "began"
+"""What a connection is told by the last statement of `_WRITING`."""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_WRITING = f"{_BEGIN}; {_WAITS}"
+_WRITING = f"{_BEGIN}; {_WAITS}; SELECT clock_timestamp()"
 _READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_WAITS}"
 ALONE = {_OPENING: None}
 
@@ -66,6 +68,7 @@ class PostgresDatabase:
             connect_args={
                 "connect_timeout": 5,
                 "application_name": "schedulerd",
+                "cursor_factory": LastAnswer,
                 # a server-side prepared statement outlives the transaction: poolers in transaction mode break it
                 "prepare_threshold": None,
                 "keepalives": 1,
@@ -111,6 +114,10 @@ class PostgresDatabase:
         with self.engine.connect() as plain:
             connection = plain.execution_options(**ALONE)
             instant: datetime = connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
+        return instant.astimezone(UTC)
+
+    def began(self, connection: Connection) -> datetime:
+        instant: datetime = connection.info[_BEGAN]
         return instant.astimezone(UTC)
 
     def mark(self) -> None:
@@ -164,7 +171,8 @@ class PostgresDatabase:
 def _begin(connection: Connection) -> None:
     opening = connection.get_execution_options().get(_OPENING, _BEGIN)
     if opening is not None:
-        connection.exec_driver_sql(opening)
+        told = connection.exec_driver_sql(opening)
+        connection.info[_BEGAN] = told.scalar() if told.returns_rows else None
 
 
 _FAULTS: Mapping[str, tuple[str, str]] = {

@@ -153,6 +153,9 @@ class SqliteDatabase:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def began(self, _connection: Connection) -> datetime:
+        return self.now()
+
     def mark(self) -> str:
         """By a connection that never writes: the number is about what others have committed."""
         self._check_file()
