@@ -30,7 +30,7 @@ from scheduler.core.event import Event, Known, NewEvent, Reject, Via
 from scheduler.store import forgetting
 from scheduler.store import rejects as rejects_kept
 from scheduler.store import tables as t
-from scheduler.store.bulk import insert_all, update_each
+from scheduler.store.bulk import Owned, insert_all, insert_new, update_each
 from scheduler.store.event_rows import BARE, bare, event_row, pairs
 from scheduler.store.promote import distinct
 from scheduler.store.session import Session
@@ -60,14 +60,14 @@ class SqlEvents:
         numbers = dict(zip(told, self._numbers(len(told)), strict=True))
         # in the order of keys wherever somebody else may be inserting the same ones
         keys = list(told) if self.session.kind == "sqlite" else sorted(told)
-        inserted = insert_all(
-            self.session, t.events, [event_row(numbers[key], told[key]) for key in keys], new_only=True
-        )
-        new = numbers if inserted == len(numbers) else self._these(numbers)
-        self._add_bodies([(seq, told[key][0]) for key, seq in new.items()])
-        found = {key: (seq, True) for key, seq in new.items()}
+        rows = [event_row(numbers[key], told[key]) for key in keys]
+        first, *others = _by_size([_body(seq, told[key][0]) for key, seq in numbers.items()])
+        new = insert_new(self.session, t.events, "seq", rows, Owned(t.event_bodies, "event", first))
+        for some in others:
+            insert_all(self.session, t.event_bodies, [body for body in some if body["event"] in new])
+        found = {key: (seq, True) for key, seq in numbers.items() if seq in new}
         if len(new) < len(told):
-            found |= self._tell_again({key: told[key] for key in told if key not in new})
+            found |= self._tell_again({key: told[key] for key in told if key not in found})
         for job, seqs, at in _listed(told, found):
             self.listed(job, seqs, at)
         return {key: found[key] for key in told}
@@ -81,17 +81,6 @@ class SqlEvents:
         number = func.nextval(func.pg_get_serial_sequence("events", "seq"))
         query = select(number).select_from(func.generate_series(1, count))
         return sorted(self.session.rows(query).scalars())
-
-    def _these(self, numbers: Mapping[Key, int]) -> dict[Key, int]:
-        """Those whose row was inserted."""
-        query = select(_E.seq).where(self.session.among(_E.seq, numbers.values()))
-        there = set(self.session.rows(query).scalars())
-        return {key: seq for key, seq in numbers.items() if seq in there}
-
-    def _add_bodies(self, events: Sequence[tuple[int, NewEvent]]) -> None:
-        rows = [{"event": seq, "headers": one.headers, "body": one.body} for seq, one in events]
-        for some in _by_size(rows):
-            insert_all(self.session, t.event_bodies, some)
 
     def _tell_again(self, told: Mapping[Key, list[NewEvent]]) -> dict[Key, tuple[int, bool]]:
         """Notes further webhooks of events that are there."""
@@ -241,6 +230,10 @@ def _listed(
                 by_scan.setdefault((event.found_by, event.received_at), []).append(found[key][0])
     for (job, at), seqs in by_scan.items():
         yield job, seqs, at
+
+
+def _body(seq: int, event: NewEvent) -> dict[str, Any]:
+    return {"event": seq, "headers": event.headers, "body": event.body}
 
 
 def _by_size(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
