@@ -2,7 +2,7 @@
  *
  * Explained in docs/model.md; `make model` checks it, and that each mutation (-DNAME: a line of the protocol left out)
  * is found. The names are those of the code: engine/beats.py, engine/orphans.py, membership.py, store/claim.py,
- * store/settle.py, supervisor/loop.py.
+ * store/take.py, store/settle.py, supervisor/loop.py.
  *
  * Node 0 may hang, be cut off and be killed; node 1 watches it and takes over. A transaction is one atomic step; between
  * two steps anything may take any time, which is how a node hangs, is cut off, or meets a slow database. Time is ticks of
