@@ -124,6 +124,23 @@ def test_every_kind_of_action_works_in_the_sandbox(unit: Machine) -> None:
     assert {job: run_now(unit, job)["status"] for job in "abc"} == dict.fromkeys("abc", "COMPLETED")
 
 
+def test_lines_are_found_in_the_journal_by_their_fields(unit: Machine) -> None:
+    def found(where: str) -> list[dict[str, Any]]:
+        lines = unit.run(f"journalctl --no-pager -o json -u schedulerd EVENT=run_settled {where}").splitlines()
+        return [json.loads(line) for line in lines]
+
+    jobs(unit, "jobs: {good: {command: 'true'}, bad: {command: 'exit 3'}}")
+    unit.run("systemctl start schedulerd")
+    good, bad = run_now(unit, "good"), run_now(unit, "bad")
+    unit.wait_for("journalctl --no-pager -u schedulerd EVENT=run_settled JOB_NAME=bad | grep -q bad")
+    (line,) = found("JOB_NAME=good")
+    told = {"RUN_ID": good["id"], "STATUS": "completed", "ATTEMPT": "1", "PRIORITY": "6", "_TRANSPORT": "journal"}
+    assert told.items() <= line.items()
+    assert line["MESSAGE"].startswith("run_settled")
+    assert [(one["RUN_ID"], one["REASON"]) for one in found("-p warning")] == [(bad["id"], "exit")]
+    assert [one["JOB_NAME"] for one in found(f"RUN_ID={bad['id']}")] == ["bad"]
+
+
 def test_a_reload_fails_when_the_file_is_bad(unit: Machine) -> None:
     unit.run("systemctl start schedulerd")
     unit.run("systemctl reload schedulerd")
