@@ -198,7 +198,7 @@ def log_notices(bus: Bus, least: int = logging.INFO) -> Callable[[], None]:
         event, fields = notice.name.replace(".", "_"), _renamed(notice)
         if "lost_with" in fields:
             event = RUN_LOST
-        elif fields.get("status") == "PENDING" and event == "run_settled":
+        elif fields.get("status") == "pending" and event == "run_settled":
             event = ATTEMPT_ENDED
             del fields["status"]
         log.log(level, event, **fields)
@@ -216,10 +216,11 @@ def _level(notice: Notice) -> int:
 
 
 def _renamed(notice: Notice) -> dict[str, Any]:
-    """`run` and `job` are `run_id` and `job_name` in logs, as in metrics and environment; `event` is what a line is
-    called there."""
+    """As in metrics and environment `run` and `job` are `run_id` and `job_name`, and a status is in lower case; `event` is
+    what a line is called."""
     names = {"run": "run_id", "job": "job_name", "event": "event_id"}
-    return {names.get(name, name): value for name, value in notice.fields.items() if value is not None}
+    fields = {names.get(name, name): value for name, value in notice.fields.items() if value is not None}
+    return fields | {"status": fields["status"].lower()} if "status" in fields else fields
 
 
 def _instants(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -101,7 +101,7 @@ def test_notices_are_events_of_their_names(name: str, fields: dict[str, Any], le
     (line,) = lines(stream)
     assert (line["event"], line["level"]) == (name.replace(".", "_"), level)
     if "run" in fields:
-        assert (line["run_id"], line["job_name"]) == ("r", "a")
+        assert (line["run_id"], line["job_name"], line["status"]) == ("r", "a", fields["status"].lower())
     assert "until" not in line
     end()
     bus.publish(name, **fields)
@@ -153,7 +153,7 @@ def test_a_run_that_goes_on_is_not_called_settled() -> None:
     end()
 
 
-@pytest.mark.parametrize(("on_lost", "status"), [("retry", "PENDING"), ("fail", "FAILED")])
+@pytest.mark.parametrize(("on_lost", "status"), [("retry", "pending"), ("fail", "failed")])
 @pytest.mark.parametrize("known", [False, True])
 def test_a_lost_run_is_one_line(store: SqlStore, on_lost: str, status: str, known: bool) -> None:
     """Also one of which is known when it was ended with its daemon."""

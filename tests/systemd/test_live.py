@@ -134,11 +134,11 @@ def test_lines_are_found_in_the_journal_by_their_fields(unit: Machine) -> None:
     good, bad = run_now(unit, "good"), run_now(unit, "bad")
     unit.wait_for("journalctl --no-pager -u schedulerd EVENT=run_settled JOB_NAME=bad | grep -q bad")
     (line,) = found("JOB_NAME=good")
-    told = {"RUN_ID": good["id"], "STATUS": "completed", "ATTEMPT": "1", "PRIORITY": "6", "_TRANSPORT": "journal"}
-    assert told.items() <= line.items()
+    told = {"RUN_ID": good["run_id"], "STATUS": "completed", "ATTEMPT": "1", "PRIORITY": "6", "_TRANSPORT": "journal"}
+    assert {name: line.get(name) for name in told} == told
     assert line["MESSAGE"].startswith("run_settled")
-    assert [(one["RUN_ID"], one["REASON"]) for one in found("-p warning")] == [(bad["id"], "exit")]
-    assert [one["JOB_NAME"] for one in found(f"RUN_ID={bad['id']}")] == ["bad"]
+    assert [(one["RUN_ID"], one["REASON"]) for one in found("-p warning")] == [(bad["run_id"], "exit")]
+    assert [one["JOB_NAME"] for one in found(f"RUN_ID={bad['run_id']}")] == ["bad"]
 
 
 def test_a_reload_fails_when_the_file_is_bad(unit: Machine) -> None:
