@@ -216,8 +216,8 @@ def _level(notice: Notice) -> int:
 
 
 def _renamed(notice: Notice) -> dict[str, Any]:
-    """As in metrics and environment `run` and `job` are `run_id` and `job_name`, and a status is in lower case; `event` is
-    what a line is called."""
+    """As in metrics and environment `run` and `job` are `run_id` and `job_name`, and a status is in lower case. `event`
+    is what a line is called."""
     names = {"run": "run_id", "job": "job_name", "event": "event_id"}
     fields = {names.get(name, name): value for name, value in notice.fields.items() if value is not None}
     return fields | {"status": fields["status"].lower()} if "status" in fields else fields
