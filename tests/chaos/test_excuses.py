@@ -8,10 +8,22 @@ from dataclasses import replace
 import pytest
 
 from tests.chaos.checker import check
-from tests.chaos.flawless import JOBS, QUIET, befall, change_run, change_stamp, clean, drop, forget, lose, skip_instead
+from tests.chaos.flawless import (
+    JOBS,
+    QUIET,
+    befall,
+    change_attempt,
+    change_run,
+    change_stamp,
+    clean,
+    drop,
+    forget,
+    lose,
+    skip_instead,
+)
 from tests.chaos.history import History
 from tests.chaos.log import EVERYBODY, Rest, Step, Swap
-from tests.crash.checker import SkipRow
+from tests.crash.checker import AttemptRow, SkipRow
 from tests.crash.stamps import Stamp
 
 
@@ -51,12 +63,14 @@ def try_again(history: History) -> None:
     """A second attempt of swap's run of 1025."""
     for kind, at in (("S", 1025.5), ("E", 1025.7)):
         history.stamps.append(Stamp(kind, "swap", 1025, "swap-1025", 2, 10_000, at, "/n1"))
+    history.attempts.append(AttemptRow("swap-1025", 2, "life-in-/n1", 10_000))
     drop(history, "swap-1030")
     forget(history, "swap-1030")
     history.skips.append(SkipRow("swap", "missed", 1030, 1030, 1))
     for run in range(1035, 1061, 5):
         change_stamp(history, f"swap-{run}", "S", fence=10_000 + run)
         change_stamp(history, f"swap-{run}", "E", fence=10_000 + run)
+        change_attempt(history, f"swap-{run}", fence=10_000 + run)
     befall(history, "stall", EVERYBODY, 1029.0, 1030.0, 1030.0)
     change_run(history, "swap-1025", attempt=2)
 
