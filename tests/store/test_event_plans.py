@@ -40,7 +40,7 @@ _LISTINGS = "INSERT INTO listings (event, job, at) SELECT seq, 'nightly', :then 
 _RUNS = """
 INSERT INTO runs (id, job, key, cause, status, created_at, queue, priority, attempt, failures, lost, has_payload, note,
     author, fence, started_at, finished_at, event)
-SELECT 'id' || seq, 'job', 'event:shop:' || seq, 'event', 'COMPLETED', :then, 'default', 0, 1, 0, 0, {yes}, '', '', 0,
+SELECT 'of' || seq, 'job', 'event:shop:' || seq, 'event', 'COMPLETED', :then, 'default', 0, 1, 0, 0, {yes}, '', '', 0,
     :then, :then, seq
 FROM events
 """
@@ -73,13 +73,18 @@ def store(fresh_place: Place) -> Iterator[SqlStore]:
         if opened.kind == "postgresql":
             for table in TABLES:
                 connection.exec_driver_sql(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    fill(opened)
+    yield opened
+    opened.close()
+
+
+def fill(store: SqlStore) -> None:
+    with store._database.migrating() as connection:
         for statement in (_EVENTS, _BODIES, _LISTINGS, _RUNS, _REJECTS):
-            written = text(statement.format(**_WORDS[opened.kind]))
+            written = text(statement.format(**_WORDS[store.kind]))
             if ":then" in statement:
                 written = written.bindparams(bindparam("then", T0 - 60 * DAY, UtcInstant()))
             connection.execute(written)
-    yield opened
-    opened.close()
 
 
 def told(number: int, **changes: Any) -> NewEvent:

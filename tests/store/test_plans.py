@@ -66,7 +66,7 @@ _NUMBERS = {
 }
 
 
-def _fill(store: SqlStore, history: int, waiting: int) -> None:
+def fill(store: SqlStore, history: int, waiting: int) -> None:
     """Finished runs of all jobs, and runs of others that wait for one lock, for a time and for a pause."""
     statement = _FILL.format(history=history, numbers=_NUMBERS[store.kind].format(count=history + waiting))
     instants = {"old": T0 - 60 * DAY, "later": T0 + 300 * DAY}
@@ -125,7 +125,7 @@ SHOWN: dict[str, Callable[[Queries], object]] = {
 
 def test_no_hot_query_looks_at_every_row(store: SqlStore) -> None:
     set_up(store, [state(name, next_due_at=T0) for name in JOBS])
-    _fill(store, history=20_000, waiting=2_000)
+    fill(store, history=20_000, waiting=2_000)
     add(store, *[occurrence(name, T0) for name in JOBS], new_run(JOBS[0], payload=1))
     running = claim(store, limit=5)
     slow: dict[str, str] = {}
@@ -154,7 +154,7 @@ def test_no_hot_query_looks_at_every_row(store: SqlStore) -> None:
 
 def test_the_candidates_of_a_claim_come_in_order_from_their_index(store: SqlStore) -> None:
     set_up(store, JOBS)
-    _fill(store, history=5_000, waiting=1_000)
+    fill(store, history=5_000, waiting=1_000)
     add(store, *[new_run(name) for name in JOBS])
     with statements_on(store, ("runs",)) as statements:
         claim(store)
@@ -187,6 +187,6 @@ def test_runs_that_wait_do_not_slow_the_others(store: SqlStore) -> None:
         return best
 
     before = cost(1)
-    _fill(store, history=0, waiting=100_000)
+    fill(store, history=0, waiting=100_000)
     after = cost(2)
     assert after < 5 * before + 0.1, (before, after)

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, func, literal, select, table, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -39,9 +39,13 @@ make two or three, each of which the server must be asked for. None: without a t
 _BEGAN = "began"
 """What a connection is told by the last statement of `_WRITING`."""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-_WRITING = f"{_BEGIN}; {_WAITS}; SELECT clock_timestamp()"
+_WRITING = f"{_BEGIN}; {_WAITS}; SELECT clock_timestamp(), pg_backend_pid()"
 _READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_WAITS}"
 ALONE = {_OPENING: None}
+
+OFTEN = 5
+"""Times that a writing transaction's statement is carried out on a connection before the server keeps it prepared: to
+read and to plan it takes longer than its work. (From a request to its child: 9.8 ms without, 7.7 ms with it.)"""
 
 
 class PostgresDatabase:
@@ -69,8 +73,7 @@ class PostgresDatabase:
                 "connect_timeout": 5,
                 "application_name": "schedulerd",
                 "cursor_factory": LastAnswer,
-                # a server-side prepared statement outlives the transaction: poolers in transaction mode break it
-                "prepare_threshold": None,
+                "prepare_threshold": None,  # Before it is known who answers: `_begin`.
                 "keepalives": 1,
                 "keepalives_idle": 10,
                 "keepalives_interval": 5,
@@ -80,12 +83,36 @@ class PostgresDatabase:
         )
         self._reconnect: Reconnect[BoundedConnection] = Reconnect()
         event.listen(self.engine, "do_connect", self._connect)
-        event.listen(self.engine, "begin", _begin)
+        self._prepares = True
+        event.listen(self.engine, "begin", self._begin)
+        event.listen(self.engine, "handle_error", self._prepare_anew)
 
     def _connect(
         self, _dialect: object, _record: object, args: Sequence[Any], options: dict[str, Any]
     ) -> BoundedConnection:
         return self._reconnect.connected(lambda: BoundedConnection.connect(*args, **options))
+
+    def _begin(self, connection: Connection) -> None:
+        """What is prepared outlives the transaction, and a pooler may give each to another server process, where under
+        its name there is nothing, or a stranger's statement. So whoever answers has to be the one who was connected
+        to."""
+        driver = driver_of(connection)
+        driver.prepare_threshold = None
+        opening = connection.get_execution_options().get(_OPENING, _BEGIN)
+        if opening is None:
+            return
+        told = connection.exec_driver_sql(opening)
+        if told.returns_rows:
+            connection.info[_BEGAN], process = told.one()
+            known = self._prepares and process == driver.info.backend_pid
+            driver.prepare_threshold = OFTEN if known else None
+
+    def _prepare_anew(self, context: ExceptionContext) -> None:
+        """On new connections; nothing any more where it was not ours alone."""
+        state = getattr(context.original_exception, "sqlstate", None)
+        if state in _SPOILT:
+            context.is_disconnect = True
+            self._prepares = self._prepares and state == _ALTERED
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -168,12 +195,17 @@ class PostgresDatabase:
         close_all(self.engine)
 
 
-def _begin(connection: Connection) -> None:
-    opening = connection.get_execution_options().get(_OPENING, _BEGIN)
-    if opening is not None:
-        told = connection.exec_driver_sql(opening)
-        connection.info[_BEGAN] = told.scalar() if told.returns_rows else None
+def driver_of(connection: Connection) -> BoundedConnection:
+    """The connection as the driver knows it."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, BoundedConnection)
+    return driver
 
+
+_ALTERED = "0A000"
+"""A table's columns have other types than when the statement was prepared."""
+_SPOILT = (_ALTERED, "26000", "42P05")
+"""That; and what was prepared is gone; and there is something of this name: others have used this server process."""
 
 _FAULTS: Mapping[str, tuple[str, str]] = {
     "53100": ("the server's disk is full", "free some space there; nothing was written"),
@@ -181,6 +213,7 @@ _FAULTS: Mapping[str, tuple[str, str]] = {
     "55P03": ("a row is locked by somebody for too long", "look at pg_stat_activity for a transaction left open"),
     "57014": ("a statement took too long", "look at the server's load, and at pg_stat_activity for open locks"),
     "25P03": ("the transaction was idle for too long and was ended", "this machine was stopped or overloaded"),
+    **dict.fromkeys(_SPOILT, ("what it had prepared is of no use any more", "it is tried again")),
     "40": ("the transaction collided with another one", "it is tried again"),
     "25006": ("the server is a read-only standby", "point the URL at the primary"),
     "57P": ("the server is shutting down or starting", "the daemon goes on by itself when it answers again"),
@@ -210,8 +243,7 @@ _MISTAKES: tuple[tuple[str, str], ...] = (
 @contextmanager
 def _waiting_for_ever(connection: Connection) -> Iterator[None]:
     """Whoever migrates takes as long as it takes."""
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, BoundedConnection)
+    driver = driver_of(connection)
     driver.silence = None
     try:
         yield
