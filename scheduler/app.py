@@ -27,7 +27,7 @@ from scheduler.engine.drain import Drain
 from scheduler.engine.find import no_job
 from scheduler.engine.gate import TokenGate
 from scheduler.engine.health import Health, Watched
-from scheduler.engine.hints import Hints
+from scheduler.engine.hints import HINTED, Hints
 from scheduler.engine.in_force import InForce
 from scheduler.engine.inbox import EventInbox
 from scheduler.engine.intake import Intake
@@ -165,7 +165,7 @@ class App:
         bus.subscribe(lambda _: self._poke("keeper"), "node.dead")
         bus.subscribe(lambda _: self._poke("worker"), "run.lost")
         self.hints = Hints(lambda: self._beats.alone, lambda: self.worker.takes_all, self._poke)
-        bus.subscribe(self.hints.notice)
+        bus.subscribe(self.hints.notice, *HINTED)
         self._keeper = Keeper(store, in_force, bus, clock, self.records, self.reloader.follow)
         self.drain = Drain(store, self.worker, bus, clock, self._node, settings.drain_timeout)
         self.membership.join(Members(store, lease, self.owner, self._beats, self.worker, self.drain))

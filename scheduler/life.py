@@ -130,7 +130,7 @@ class Life:
         app.bus.publish("node.started", node=node, version=VERSION)
         app.doors.offer_link(app.gate)
         self._lull.ask()  # When all loops have turned: to read ten thousand gauges takes its room, too.
-        app.bus.subscribe(lambda notice: self._loaded() if notice.name == "config.loaded" else None)
+        app.bus.subscribe(lambda _: self._loaded(), "config.loaded")
 
     def _stop(self, app: App) -> None:
         app.doors.close()

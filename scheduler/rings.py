@@ -69,7 +69,7 @@ class Rings:
             lambda: poke("pings"),
             self._targets,
         )
-        bus.subscribe(self._pinger.hear)
+        bus.subscribe(self._pinger.hear, "run.started", "run.settled")
         self.loops = {
             "canary": lookout.loop("canary", self._canary, clock.now),
             "pings": lookout.loop("pings", self._pinger, clock.now),

@@ -35,7 +35,7 @@ class Telling:
         place = Place(settings.public_url, settings.environment)
         self.notifier = Notifier(store, store, in_force, self._courier, bus, node, place, lambda: poke("notifier"))
         self.loops = {"notifier": lookout.loop("notifier", self.notifier, store.now)}
-        bus.subscribe(lambda notice: poke("notifier") if notice.name == "notification.announced" else None)
+        bus.subscribe(lambda _: poke("notifier"), "notification.announced")
 
     def close(self) -> None:
         """Nothing more is begun; what is under way gets a little time."""

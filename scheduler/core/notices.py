@@ -15,7 +15,7 @@ Notices are published after the transaction that made them true. Names are dotte
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,18 +38,18 @@ class Bus:
     by its name."""
 
     def __init__(self, on_error: Callable[[Notice, Exception], None] | None = None, unheard: str | None = None) -> None:
-        self._listeners: tuple[tuple[Listener, tuple[str, ...]], ...] = ()
+        self._listeners: tuple[tuple[Listener, tuple[str, ...], Collection[str]], ...] = ()
         self._told: dict[str, tuple[Listener, ...]] = {}
-        """Who hears of a name: a thousand webhooks a second concern only three of ten listeners."""
+        """Who hears of a name: thousands of webhooks a second concern only one of ten listeners."""
         self._around: tuple[Callable[[], AbstractContextManager[None]], ...] = ()
         self._lock = threading.Lock()
         self._on_error = on_error
         self._unheard = unheard
 
-    def subscribe(self, listener: Listener, *names: str) -> Callable[[], None]:
-        """Adds a listener, of all notices or of those whose name begins as one of `names`; the returned function
-        removes it."""
-        entry = (listener, names or ("",))
+    def subscribe(self, listener: Listener, *names: str, but: Collection[str] = ()) -> Callable[[], None]:
+        """Adds a listener, of all notices or of those whose name begins as one of `names`, without those named in
+        `but`; the returned function removes it."""
+        entry = (listener, names or ("",), but)
         with self._lock:
             self._listeners = (*self._listeners, entry)
             self._told = {}
@@ -90,6 +90,8 @@ class Bus:
 
     def _find(self, name: str) -> tuple[Listener, ...]:
         with self._lock:
-            found = tuple(listener for listener, names in self._listeners if name.startswith(names))
+            found = tuple(
+                listener for listener, names, but in self._listeners if name.startswith(names) and name not in but
+            )
             self._told[name] = found
         return found

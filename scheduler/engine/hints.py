@@ -17,6 +17,8 @@ _WORDS = {
     "run.cancel_asked": (CANCEL,),
     "config.loaded": (CONFIGURATION,),
 }
+HINTED = tuple(_WORDS)
+"""The names of the notices that become hints."""
 _LOOPS = {WORK: "worker", CANCEL: "worker", CONFIGURATION: "keeper"}
 
 
@@ -60,9 +62,9 @@ class Hints:
         self._told = (*self._told, tell)
 
     def notice(self, notice: Notice) -> None:
-        """From any thread; costs nothing to speak of when the same was noticed a moment ago."""
-        words = _WORDS.get(notice.name)
-        if words is None or self._ear is None or self._waiting.issuperset(words):
+        """One of HINTED, from any thread; costs nothing to speak of when the same was noticed a moment ago."""
+        words = _WORDS[notice.name]
+        if self._ear is None or self._waiting.issuperset(words):
             return
         with self._guard:
             self._waiting.update(words)

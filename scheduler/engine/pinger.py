@@ -112,8 +112,8 @@ class Pinger:
         return names
 
     def hear(self, notice: Notice) -> None:
-        """From the bus, in the thread of whoever publishes."""
-        if notice.name not in ("run.started", "run.settled") or notice.fields["job"] not in self.jobs:
+        """Of starts and ends, from the bus, in the thread of whoever publishes."""
+        if notice.fields["job"] not in self.jobs:
             return
         run = str(notice.fields["run"])
         if notice.name == "run.settled":

@@ -193,7 +193,7 @@ def log_notices(bus: Bus, least: int = logging.INFO) -> Callable[[], None]:
 
     def hear(notice: Notice) -> None:
         level = _level(notice)
-        if notice.name in _SAID_ALREADY or level < least:
+        if level < least:
             return
         event, fields = notice.name.replace(".", "_"), _renamed(notice)
         if "lost_with" in fields:
@@ -203,7 +203,7 @@ def log_notices(bus: Bus, least: int = logging.INFO) -> Callable[[], None]:
             del fields["status"]
         log.log(level, event, **fields)
 
-    return bus.subscribe(hear)
+    return bus.subscribe(hear, but=_SAID_ALREADY if least <= logging.DEBUG else _SAID_ALREADY | _QUIET)
 
 
 def _level(notice: Notice) -> int:

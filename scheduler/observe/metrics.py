@@ -89,7 +89,7 @@ class Metrics:
         self._database_up = False
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
-        bus.subscribe(self._hear)
+        bus.subscribe(self._hear, but={"event.received"})
 
     def rests(self, look: Look) -> bool:
         """Nothing was written since the last refresh, so what it read is what is there now; or that is no EVERY ago.

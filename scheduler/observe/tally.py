@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -39,23 +40,25 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[str, dict[Labels, float]] = {}
-        self._histograms: dict[str, dict[Labels, Histogram]] = {}
+        self._counts: dict[str, dict[Labels, float]] = defaultdict(lambda: defaultdict(float))
+        self._histograms: dict[str, dict[Labels, Histogram]] = defaultdict(dict)
 
     def add(self, name: str, labels: Labels = (), amount: float = 1) -> None:
         with self._lock:
-            counts = self._counts.setdefault(name, {})
-            counts[labels] = counts.get(labels, 0) + amount
+            self._counts[name][labels] += amount
 
     def put(self, name: str, value: float, labels: Labels = ()) -> None:
         """Sets a value that is no count."""
         with self._lock:
-            self._counts.setdefault(name, {})[labels] = value
+            self._counts[name][labels] = value
 
     def observe(self, name: str, bounds: Sequence[float], value: float, labels: Labels = ()) -> None:
         with self._lock:
-            series = self._histograms.setdefault(name, {})
-            series.setdefault(labels, Histogram(bounds)).observe(max(0.0, value))
+            series = self._histograms[name]
+            found = series.get(labels)
+            if found is None:
+                found = series[labels] = Histogram(bounds)
+            found.observe(max(0.0, value))
 
     def count(self, name: str, labels: Labels = ()) -> float:
         with self._lock:

@@ -43,6 +43,7 @@ Key = tuple[str, str]
 """(source, id)"""
 
 _E = t.events.c
+_GIVEN = text("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,7 @@ class SqlEvents:
     def _numbers(self, count: int) -> Sequence[int]:
         """The next numbers of rows, so that each event's is known whatever the index refuses."""
         if self.session.kind == "sqlite":
-            given = text("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
-            last = self.session.connection.execute(given).scalar() or 0
+            last = self.session.connection.execute(_GIVEN).scalar() or 0
             return range(last + 1, last + count + 1)
         number = func.nextval(func.pg_get_serial_sequence("events", "seq"))
         query = select(number).select_from(func.generate_series(1, count))

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.core.hints import ALL, CANCEL, CONFIGURATION, POLLING, SETTLED, WORK, Hearing, Word
 from scheduler.core.notices import Bus
-from scheduler.engine.hints import Hints
+from scheduler.engine.hints import HINTED, Hints
 
 
 class FakeEar:
@@ -34,7 +34,7 @@ class Rig:
         self.bus = Bus()
         self.ear = FakeEar()
         self.hints = Hints(lambda: self.alone, lambda: self.takes_all, self.poked.append)
-        self.bus.subscribe(self.hints.notice)
+        self.bus.subscribe(self.hints.notice, *HINTED)
         self.hints.start(self.ear)
 
 

@@ -68,7 +68,7 @@ class Pinged:
             self._answered.set,
             self.targets,
         )
-        rig.bus.subscribe(self.pinger.hear)
+        rig.bus.subscribe(self.pinger.hear, "run.started", "run.settled")
 
     def tick(self, **by: float) -> int:
         self.rig.tick(**by)

@@ -6,8 +6,11 @@ import json
 from dataclasses import fields
 
 import pytest
+from sqlalchemy import select
 
 from scheduler.core.model import Json, Output
+from scheduler.store import tables as t
+from scheduler.store.bulk import insert_all, update_each
 from scheduler.store.store import SqlStore
 from tests.store.world import MINUTE, T0, add, claim, get, new_run, set_up, settle, settlement
 
@@ -61,3 +64,17 @@ def test_outputs_that_are_alike_are_stored_as_they_are(store: SqlStore, printed:
             tx.runs.put_output(outputs, runs)
     with store.queries() as queries:
         assert [queries.output(run.id) for run in runs] == outputs
+
+
+@pytest.mark.parametrize("many", [1, 3, 4, 70])
+def test_what_was_changed_is_counted(store: SqlStore, many: int) -> None:
+    """However many rows go into a statement: the new ones among those that were there, and those that were found."""
+    rows = [{"key": f"lock {number}", "fence": 0, "run": None} for number in range(many)]
+    with store.begin() as tx:
+        session = tx.runs.session  # type: ignore[attr-defined]
+        assert insert_all(session, t.locks, rows[1:], new_only=True) == many - 1
+        assert insert_all(session, t.locks, rows, new_only=True) == 1
+        changed = [{"key": row["key"], "fence": number} for number, row in enumerate(rows)]
+        assert update_each(session, t.locks, ("key",), [*changed, {"key": "another", "fence": 1}]) == many
+        found = session.rows(select(t.locks.c.key, t.locks.c.fence).order_by(t.locks.c.fence)).all()
+    assert [tuple(row) for row in found] == [(row["key"], row["fence"]) for row in changed]

@@ -99,14 +99,6 @@ def test_a_standby(fresh_postgres_place: Place) -> None:
     store.close()
 
 
-def test_nothing_is_prepared_on_the_server(store: SqlStore) -> None:
-    set_up(store)
-    with store._database.writing() as connection:
-        for _ in range(20):
-            connection.exec_driver_sql("SELECT 1")
-        assert connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements").scalar() == 0
-
-
 def test_a_reader_sees_one_state(store: SqlStore) -> None:
     set_up(store)
     with store.queries() as queries:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import ClassVar
 
 from scheduler.core.errors import InvalidInput
@@ -84,7 +85,7 @@ class MacScheme(ABC):
         return any(any_same(self._code(key, one.text), claim.codes) for one in texts)
 
     def _code(self, key: bytes, text: bytes) -> bytes:
-        return hmac.digest(key, text, self.algorithm_name)
+        return code_of(key, text, self.algorithm_name)
 
     def verify(
         self, request: Incoming, secrets: Sequence[LiveSecret], *, tolerance: timedelta, now: datetime
@@ -132,6 +133,19 @@ class MacScheme(ABC):
         if key is None:
             raise InvalidInput(f"the secret {secret.name} cannot be used", hint=f"it must be {self.secret_form}")
         return key
+
+
+def code_of(key: bytes, text: bytes, algorithm: str) -> bytes:
+    """The HMAC. `hmac.digest` would let other threads go on, however short the text, and then wait for its turn: beside
+    one that computes it took 24 µs instead of 2."""
+    mac = _keyed(key, algorithm).copy()
+    mac.update(text)
+    return mac.digest()
+
+
+@lru_cache(maxsize=64)
+def _keyed(key: bytes, algorithm: str) -> hmac.HMAC:
+    return hmac.new(key, digestmod=algorithm)
 
 
 def literal(secret: LiveSecret) -> bytes | None:
