@@ -52,7 +52,7 @@ def compare(there: Mapping[str, Defined], new: Configuration) -> Difference:
     return Difference(
         added=tuple(name for name in new.jobs if name not in present),
         changed=tuple(changed),
-        removed=tuple(name for name in present if name not in new.jobs),
+        removed=tuple(sorted(name for name in present if name not in new.jobs)),
         unchanged=tuple(name for name in new.jobs if name in present and name not in changed),
     )
 
