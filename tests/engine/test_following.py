@@ -88,6 +88,13 @@ def test_beside_other_nodes_a_file_that_removes_jobs_or_is_older_is_not_taken(st
     assert two.reload(jobs({"a": {}})).removed == ("b", "c", "d")
 
 
+def test_removed_jobs_are_named_in_their_order_wherever_their_rows_lie(store: SqlStore) -> None:
+    rig = Rig(store, jobs({"c": MINUTELY, "a": MINUTELY, "b": {}}))
+    rig.tick(minutes=1)
+    rig.reload(jobs({"c": MINUTELY, "a": {}, "b": MINUTELY}))
+    assert rig.reload(jobs({"d": {}})).removed == ("a", "b", "c")
+
+
 def test_a_node_counts_as_live_for_thirty_seconds(store: SqlStore) -> None:
     one = Rig(store, jobs({"a": {}, "b": {}}))
     one.turn(seconds=29)
