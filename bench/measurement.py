@@ -20,13 +20,14 @@ Figures = Mapping[str, float]
 @dataclass(frozen=True, slots=True)
 class Row:
     """What was measured of one subject. `failed`: why there are no figures; `others`: CPUs that processes outside of
-    this measurement used meanwhile."""
+    this measurement used meanwhile; `pace`: how fast the machine was, just before and just after."""
 
     subject: str
     figures: Figures = field(default_factory=dict)
     failed: str = ""
     note: str = ""
     others: float | None = None
+    pace: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

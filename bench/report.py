@@ -21,7 +21,8 @@ def markdown(results: list[Result]) -> str:
         parts.append(_machine(results))
     parts.append(
         "*room*: how many times better than the bar; below 1 it is missed. *others*: CPUs that processes outside of "
-        "the bench used meanwhile: the more, the less a figure means."
+        "the bench used meanwhile: the more, the less a figure means. *pace*: how fast the machine was just before and "
+        "after, in rounds of a fixed piece of work per millisecond: figures of different paces cannot be compared."
     )
     return "\n\n".join(parts) + "\n"
 
@@ -48,6 +49,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "failed": row.failed or None,
         "note": row.note or None,
         "others": row.others,
+        "pace": row.pace,
     }
 
 
@@ -86,9 +88,9 @@ def _figures(rows: list[Row]) -> str:
     body = []
     for row in rows:
         cells = [_number(row.figures[name]) if name in row.figures else "–" for name in names]
-        others = "" if row.others is None else f"{row.others:.2f}"
-        body.append([row.subject, *cells, others, _cell(f"not measured: {row.failed}" if row.failed else row.note)])
-    return _table(["subject", *names, "others", ""], body)
+        about = ["" if value is None else f"{value:.2f}" for value in (row.others, row.pace)]
+        body.append([row.subject, *cells, *about, _cell(f"not measured: {row.failed}" if row.failed else row.note)])
+    return _table(["subject", *names, "others", "pace", ""], body)
 
 
 def _moment(result: Result) -> str:

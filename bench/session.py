@@ -15,6 +15,7 @@ from bench.peers.peer import NotMeasured
 from bench.profile import Profile
 from bench.tools import services
 from bench.tools.daemon import Daemon
+from bench.tools.pace import pace
 from bench.tools.processes import Others
 from bench.tools.stamps import shell_program, stamp_program
 
@@ -114,10 +115,10 @@ class Session:
 
     def row(self, subject: str, measure: Callable[[], Figures | Row]) -> Row:
         """Its figures; a subject that cannot be measured is a row that says why."""
-        others = Others()
+        before, others = pace(), Others()
         try:
-            made = measure()
-            row = made if isinstance(made, Row) else Row(subject, made, others=others.cpus())
+            made, used = measure(), others.cpus()
+            row = made if isinstance(made, Row) else Row(subject, made, others=used, pace=(before + pace()) / 2)
         except NotMeasured as error:
             row = Row(subject, failed=str(error))
         except Exception as error:

@@ -168,14 +168,24 @@ def test_results_are_kept_per_measurement(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     known = discover()
     for seconds in (9.0, 2.0):
-        rows = [Row("schedulerd", {"s": seconds}, others=0.5), Row("peer", failed="not here")]
+        rows = [Row("schedulerd", {"s": seconds}, others=0.5, pace=12.5), Row("peer", failed="not here")]
         Result(known["checking"], {"cores": "2", "date": "2026"}, {"one fsync ms": 0.1}, "abc", True, rows).save()
     (found,) = results.load(known, full=True)
     assert found.rows == rows
     assert results.load(known, full=False) == []
     text = markdown([found])
     assert "| checking: schedulerd, s | 2 | ≤ 3 | 1.50 |" in text
-    assert "| peer | – |  | not measured: not here |" in text
+    assert "| schedulerd | 2 | 0.50 | 12.50 |  |" in text
+    assert "| peer | – |  |  | not measured: not here |" in text
+
+
+def test_how_fast_the_machine_is_lies_with_each_row() -> None:
+    with Session(full=False) as session:
+        row = session.row("somebody", lambda: {"s": 1.0})
+        refused = session.row("nobody", lambda: 1 / 0)  # type: ignore[arg-type]
+    assert row.pace is not None
+    assert row.pace > 0
+    assert (refused.pace, refused.failed) == (None, "ZeroDivisionError: division by zero")
 
 
 def test_figures_go_between_their_marks() -> None:
