@@ -1,5 +1,5 @@
-"""Many rows on PostgreSQL: they travel as one JSON text. A statement per row would be parsed and planned as often
-(prepared statements outlive transactions, which poolers forbid)."""
+"""Many rows on PostgreSQL: they travel as one JSON text. A statement per row would be sent, and behind a pooler
+parsed and planned, as often."""
 
 from __future__ import annotations
 

@@ -134,6 +134,7 @@ class PostgresEar:
             with closing(cast("psycopg.Connection[Any]", pooled.dbapi_connection)) as connection:
                 connection.rollback()
                 connection.autocommit = True
+                connection.prepare_threshold = None  # Nobody looks here who answers.
                 yield connection
         finally:
             pooled.invalidate()  # Closing it would roll back on what may be broken, and complain.
