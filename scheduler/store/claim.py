@@ -31,7 +31,8 @@ from scheduler.store.take import take
 _ROUNDS = 8
 """How often a claim looks again after it sent runs away that wait for a lock or a pause."""
 _EXTRA = 100
-"""Candidates looked at beyond those that are wanted."""
+"""Candidates looked at beyond those that are wanted, once the first look was not enough: mostly it is, and every one
+costs as much as to take it."""
 
 _CANDIDATE = (
     t.runs.c.seq,
@@ -68,9 +69,10 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
     paused: set[str] = set()
     claimed: list[Run] = []
     jobs: dict[str, JobState] = {}
+    most = asked.limit
     for _ in range(_ROUNDS):
         wanted = asked.limit - len(claimed)
-        candidates = _candidates(session, turns, wanted, newer or ())
+        candidates = _candidates(session, turns, most, newer or ())
         if not candidates:
             break
         choice = _choose(session, candidates, places, wanted, asked.generation, paused)
@@ -81,12 +83,13 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
         left = choice.chosen.keys() - {run.seq for run in taken}
         found = _put_back(session, [choice.chosen[seq] for seq in left], places, now)
         paused |= found
-        again = bool(choice.behind_lock or choice.behind_pause or found)
+        again = bool(choice.behind_lock or choice.behind_pause or found) or (most == asked.limit <= len(candidates))
         if choice.passed and newer is None:
             newer = changed_after(session, asked.generation)
             again = again or bool(newer)
         if len(claimed) >= asked.limit or not again:
             break
+        most = asked.limit + _EXTRA
     pay(session, turns)
     return Claimed(claimed, jobs)
 
@@ -102,8 +105,9 @@ _BUSY = select(func.count()).where(t.IS_RUNNING, _OF_QUEUE).scalar_subquery()
 _READY_IN_LIMITED = _READY_IN.add_columns(_BUSY.label("busy")).where(bindparam("concurrency") > _BUSY)
 
 
-def _candidates(session: Session, places: Iterable[Place], wanted: int, newer: Collection[str]) -> list[Row[Any]]:
-    """Ready runs of queues that can take one: one of each, in the order given, then the next of each."""
+def _candidates(session: Session, places: Iterable[Place], most: int, newer: Collection[str]) -> list[Row[Any]]:
+    """Ready runs, at most so many of each queue, of queues that can take one: one of each, in the order given, then the
+    next of each."""
     found = []
     for place in places:
         if place.full:
@@ -112,7 +116,7 @@ def _candidates(session: Session, places: Iterable[Place], wanted: int, newer: C
         query, limits = (_READY_IN, {}) if limit is None else (_READY_IN_LIMITED, {"concurrency": limit})
         if newer:
             query = query.where(t.runs.c.job.not_in(newer))
-        rows = session.rows(query, of_queue=place.name, most=wanted + _EXTRA, **limits).all()
+        rows = session.rows(query, of_queue=place.name, most=most, **limits).all()
         if limit is not None:
             place.room = limit - rows[0].busy if rows else 0
         found.append(rows)
