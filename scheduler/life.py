@@ -39,7 +39,7 @@ class Life:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._app = App(settings)
-        self._lull = Lull(self._tidy)
+        self._lull = Lull(self._tidy, busy=lambda: not self._app.worker.idle)
 
     def run(self) -> int:
         """From the lock on the state directory to the end of the drain."""

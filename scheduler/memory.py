@@ -24,11 +24,18 @@ FEW = 500
 _M_ARENA_MAX = -8
 
 
-class Lull:
-    """Has `work` done once, as soon as nobody has asked for it for QUIET seconds."""
+LATEST = 600.0
+"""Seconds after which it is tidied in any case, also while there is always something at work."""
 
-    def __init__(self, work: Callable[[], None], monotonic: Callable[[], float] = time.monotonic) -> None:
+
+class Lull:
+    """Has `work` done once, as soon as nobody has asked for it for QUIET seconds and nothing is `busy`."""
+
+    def __init__(
+        self, work: Callable[[], None], busy: Callable[[], bool], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._work = work
+        self._busy = busy
         self._monotonic = monotonic
         self._from: float | None = None
 
@@ -38,7 +45,8 @@ class Lull:
 
     def round(self) -> None:
         """To be called again and again, from one thread."""
-        if self._from is not None and self._monotonic() >= self._from:
+        late = -1.0 if self._from is None else self._monotonic() - self._from
+        if late >= LATEST or (late >= 0 and not self._busy()):
             self._from = None
             self._work()
 

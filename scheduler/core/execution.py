@@ -75,7 +75,9 @@ class Scanning(Protocol):
 class Attempts(Protocol):
     """What the daemon reads of attempts that it runs or ran: output and reports on disk, before they are shipped."""
 
-    def outputs(self, runs: Collection[tuple[str, int]]) -> list[Output]: ...
+    def outputs(self, runs: Collection[tuple[str, int]]) -> list[Output]:
+        """Of those that are known to have written nothing there may be none."""
+        ...
 
     def reports(self) -> list[Report]:
         """What live attempts have reported since the last call."""

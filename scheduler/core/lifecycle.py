@@ -104,10 +104,10 @@ def _is_lost(outcome: Outcome) -> bool:
 
 
 def _follow(run: Run, outcome: Outcome, job: Job | None, now: datetime, random: float) -> Settlement:
+    if isinstance(outcome, Succeeded):
+        return _facts(run, outcome, status=Status.COMPLETED, attempt_outcome="completed")
     facts = _facts(run, outcome)
     match outcome:
-        case Succeeded():
-            return replace(facts, status=Status.COMPLETED, attempt_outcome="completed")
         case Canceled():
             return replace(facts, status=Status.CANCELED, attempt_outcome="canceled", reason=outcome.why)
         case GivenBack(started=False):
@@ -131,8 +131,10 @@ def _dropped(run: Run, facts: Settlement) -> Settlement:
     return replace(facts, status=Status.CANCELED, reason=why, not_before=None)
 
 
-def _facts(run: Run, outcome: Outcome) -> Settlement:
-    """The settlement of an attempt that changes nothing yet: back to PENDING, with what the outcome says of it."""
+def _facts(
+    run: Run, outcome: Outcome, status: Status = Status.PENDING, attempt_outcome: str | None = None
+) -> Settlement:
+    """The settlement of an attempt, with what the outcome says of it; one that changes nothing yet: back to PENDING."""
     assert run.node is not None
     return Settlement(
         run=run.id,
@@ -140,8 +142,8 @@ def _facts(run: Run, outcome: Outcome) -> Settlement:
         lock=run.lock,
         node=run.node,
         fence=run.fence,
-        status=Status.PENDING,
-        attempt_outcome=None,
+        status=status,
+        attempt_outcome=attempt_outcome,
         failures=run.failures,
         lost=run.lost,
         error=outcome.error if isinstance(outcome, Failed | Snoozed) else None,

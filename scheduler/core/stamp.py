@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 def to_text(instant: datetime) -> str:
     """`2026-03-08T07:00:00Z`; a fraction only if there is one."""
-    return instant.astimezone(UTC).isoformat()[:-6] + "Z"
+    here = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+    return here.isoformat()[:-6] + "Z"
 
 
 def from_text(text: str) -> datetime:

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TextIO, cast
 
 import structlog
@@ -98,10 +98,8 @@ def configure_logs(
     console = style == "console" or (style == "auto" and stream.isatty())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
+        _dressed,
         *([] if counts is None else [counts]),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _instants,
     ]
     if journal is not None:
         ending: list[Any] = [structlog.processors.format_exc_info, to_fields]
@@ -114,7 +112,7 @@ def configure_logs(
             )
         ]
     else:
-        ending = [structlog.processors.format_exc_info, _in_order, _as_json]
+        ending = [structlog.processors.format_exc_info, _as_json]
     structlog.configure(
         processors=[*shared, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -223,19 +221,16 @@ def _renamed(notice: Notice) -> dict[str, Any]:
     return fields | {"status": fields["status"].lower()} if "status" in fields else fields
 
 
-def _instants(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _dressed(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """When, how bad and what come first: a line is read by people, too. Instants are texts. One step, because there is
+    a line for every run."""
+    line = {"timestamp": to_text(datetime.now(UTC)), "level": _LEVELS.get(method, method), "event": event.pop("event", None)}
     for name, value in event.items():
-        if isinstance(value, datetime) and value.tzinfo is not None:
-            event[name] = to_text(value)
-    return event
+        line[name] = to_text(value) if isinstance(value, datetime) and value.tzinfo is not None else value
+    return line
 
 
-def _in_order(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """When, how bad and what come first: a line is read by people, too."""
-    first = {name: event[name] for name in ("timestamp", "level", "event") if name in event}
-    return {**first, **event}
-
-
+_LEVELS = {"exception": "error", "warn": "warning"}
 _encode = json.JSONEncoder(default=str).encode
 """Made once: structlog's own renderer makes an encoder per line."""
 

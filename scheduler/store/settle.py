@@ -123,7 +123,7 @@ def _runs(session: Session, ids: Iterable[str]) -> list[Run]:
     """Locked until the transaction ends."""
     found = []
     for chunk in chunks(ids):
-        found += runs_of(session.rows(_read(session.kind), listed=session.listing(chunk)))
+        found += runs_of(session.rows(_read(session.kind), listed=session.listing(chunk)).all())
     return found
 
 

@@ -108,9 +108,9 @@ def take(session: Session, node: str, chosen: Mapping[int, Row[Any]], now: datet
     }
     if session.kind == "postgresql":
         locks = [row.lock for row in chosen.values() if row.lock is not None]
-        return _in_order(chosen, session.rows(_taken_at_once(), **asked, locks_listed=locks, **values))
+        return _in_order(chosen, session.rows(_taken_at_once(), **asked, locks_listed=locks, **values).all())
     session.write(_taken(session.kind), {"listed": asked["listed"], **values})
-    runs = _in_order(chosen, session.rows(_running(), listed=asked["listed"]))
+    runs = _in_order(chosen, session.rows(_running(), listed=asked["listed"]).all())
     session.write(_opened(), {**asked, "now": now})
     holders = [{"key": run.lock, "run": run.id, "fence": run.fence} for run in runs if run.lock is not None]
     update_each(session, t.locks, ("key",), holders)

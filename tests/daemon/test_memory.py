@@ -60,7 +60,7 @@ def test_what_jobs_have_in_common_lies_there_once(tmp_path: Path, monkeypatch: p
 def test_memory_is_tidied_once_when_nothing_has_been_loaded_for_a_while() -> None:
     """Reload after reload must not stop everything each time."""
     now, tidied = [0.0], []
-    lull = memory.Lull(lambda: tidied.append(now[0]), lambda: now[0])
+    lull = memory.Lull(lambda: tidied.append(now[0]), lambda: False, lambda: now[0])
     lull.round()
     for now[0] in (1.0, 3.0, 7.0):
         lull.ask()
@@ -72,6 +72,23 @@ def test_memory_is_tidied_once_when_nothing_has_been_loaded_for_a_while() -> Non
     now[0] = 36.0
     lull.round()
     assert tidied == [12.0, 36.0]
+
+
+def test_memory_is_tidied_when_nothing_is_at_work_but_not_never() -> None:
+    now, busy, tidied = [0.0], [True], []
+    lull = memory.Lull(lambda: tidied.append(now[0]), lambda: busy[0], lambda: now[0])
+    lull.ask()
+    for now[0] in (6.0, 20.0):
+        lull.round()
+    assert tidied == []
+    busy[0] = False
+    lull.round()
+    assert tidied == [20.0]
+    busy[0] = True
+    lull.ask()
+    for now[0] in (30.0, 20.0 + memory.QUIET + memory.LATEST, 2000.0):
+        lull.round()
+    assert tidied == [20.0, 20.0 + memory.QUIET + memory.LATEST]
 
 
 def test_what_was_loaded_meanwhile_stays() -> None:

@@ -62,8 +62,8 @@ class Going:
         return outcome
 
     def output(self) -> str:
-        [output] = self.bench.records.outputs([(self.launch.run.id, self.launch.attempt)])
-        return (output.head + output.tail).decode("utf-8", "replace")
+        outputs = self.bench.records.outputs([(self.launch.run.id, self.launch.attempt)])
+        return b"".join(one.head + one.tail for one in outputs).decode("utf-8", "replace")
 
     def end(self, why: str) -> None:
         self.bench.executors[self.launch.job.action.kind].end(self.launch.run.id, why)

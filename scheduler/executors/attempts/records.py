@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -189,7 +189,7 @@ class AttemptRecords:
         self.workspaces.describe(record.run, record.attempt, replace(about, sources={**about.sources, **secrets}))
 
     def outputs(self, runs: Collection[Key]) -> list[Output]:
-        return [self.of(run, attempt).output() for run, attempt in runs]
+        return [record.output() for record in self._not_silent(runs)]
 
     def reports(self) -> list[Report]:
         with self._lock:
@@ -197,7 +197,7 @@ class AttemptRecords:
         return [report for record in records if (report := record.report()) is not None]
 
     def last_words(self, runs: Collection[Key]) -> list[Report]:
-        words = [self.of(run, attempt).words() for run, attempt in runs]
+        words = [record.words() for record in self._not_silent(runs)]
         return [one for one in words if (one.progress, one.message, one.result, one.checkpoint) != (None,) * 4]
 
     def forget(self, runs: Collection[Key]) -> None:
@@ -215,6 +215,12 @@ class AttemptRecords:
     def close(self) -> None:
         """Waits for what is being finished; nothing is finished later any more."""
         self._finishing.shutdown()
+
+    def _not_silent(self, runs: Collection[Key]) -> Iterator[AttemptRecord]:
+        for run, attempt in runs:
+            record = self.of(run, attempt)
+            if not record.silent:
+                yield record
 
     def _find(self, run: str, attempt: int) -> AttemptRecord:
         workspace = self.workspaces.of(run, attempt)

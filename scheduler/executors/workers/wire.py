@@ -21,6 +21,10 @@ LONGEST = 256 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode_strictly = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 class Broken(Exception):
     """The peer does not speak this protocol."""
 
@@ -33,7 +37,7 @@ def no_room(error: OSError) -> Message:
 def pack(message: Message, *, strict: bool = False) -> bytes:
     """One message; lone surrogates (bytes of the environment that are no UTF-8) survive the way. What is no JSON raises
     as `json.dumps` does; NaN and the like do so too if it is `strict`."""
-    data = json.dumps(message, separators=(",", ":"), allow_nan=not strict).encode("ascii")
+    data = (_encode_strictly if strict else _encode)(message).encode("ascii")
     return _LENGTH.pack(len(data)) + data
 
 
