@@ -307,7 +307,7 @@ class App:
     def _live_output(self, run: str, attempt: int) -> Output | None:
         if all(live.id != run for live in self.worker.live()):
             return None
-        return self.records.outputs([(run, attempt)])[0]
+        return self.records.of(run, attempt).output()
 
 
 def _listener_failed(notice: Notice, error: Exception) -> None:
