@@ -224,7 +224,11 @@ def _renamed(notice: Notice) -> dict[str, Any]:
 def _dressed(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """When, how bad and what come first: a line is read by people, too. Instants are texts. One step, because there is
     a line for every run."""
-    line = {"timestamp": to_text(datetime.now(UTC)), "level": _LEVELS.get(method, method), "event": event.pop("event", None)}
+    line = {
+        "timestamp": to_text(datetime.now(UTC)),
+        "level": _LEVELS.get(method, method),
+        "event": event.pop("event", None),
+    }
     for name, value in event.items():
         line[name] = to_text(value) if isinstance(value, datetime) and value.tzinfo is not None else value
     return line

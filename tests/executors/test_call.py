@@ -50,6 +50,19 @@ def prints():
     subprocess.run(["echo", "from a child"], check=True)
     os.write(1, b"raw\\n")
 
+def files(payload):
+    found = {}
+    for name in ("SCHED_PAYLOAD_FILE", "SCHED_CHECKPOINT_FILE"):
+        path = os.environ[name]
+        child = subprocess.run(["cat", path], check=True, capture_output=True)
+        found[name] = [json.load(open(path)), json.loads(child.stdout)]
+    on_disk = os.listdir(os.path.dirname(os.environ["SCHED_REPORT_FILE"]))
+    return {**found, "on disk": sorted(name.rpartition(".")[2] for name in on_disk), "paths": os.environ["SCHED_PAYLOAD_FILE"]}
+
+def closes_all(payload):
+    os.close(int(os.environ["SCHED_PAYLOAD_FILE"].rpartition("/")[2]))
+    return os.getpid()
+
 def thread():
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
     return os.getpid()
@@ -410,6 +423,20 @@ def test_nobody_waits_for_ever_for_a_process_that_does_not_come_up(
     assert other.succeeded().result == "no arguments"
     one.end("cancel")
     assert isinstance(one.outcome(), Canceled)
+
+
+def test_payload_and_checkpoint_are_files_also_for_its_children_but_not_on_disk(bench: Bench) -> None:
+    payload = {"text": "é" * 10_000}
+    found = start(bench, "files", run={"payload": payload, "checkpoint": {"page": 3}}).succeeded().result
+    assert found["SCHED_PAYLOAD_FILE"] == [payload] * 2
+    assert found["SCHED_CHECKPOINT_FILE"] == [{"page": 3}] * 2
+    assert found["on disk"] == ["output"]
+    assert not os.path.exists(found["paths"]), "the next run must not see it"
+
+
+def test_a_call_may_close_its_payload(bench: Bench) -> None:
+    first, second = (start(bench, "closes_all", run={"payload": 1}).succeeded().result for _ in range(2))
+    assert first == second
 
 
 def test_a_call_that_says_nothing_leaves_no_file(bench: Bench) -> None:

@@ -10,28 +10,29 @@ from scheduler.executors.attempts.values import to_json
 from scheduler.executors.workers.surroundings import appending
 from scheduler.executors.workers.wire import Message
 
-_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-
 
 class CallFiles:
-    """Payload and checkpoint, if there are any, where the environment says they are, and the output."""
+    """Payload and checkpoint, if there are any, and the output. What was given to the call as an argument anyway need
+    not lie on a disk: its file is in memory, for whoever runs as this user, until `close`."""
 
     def __init__(self, order: Message) -> None:
-        environment = order["environment"]
+        self.environment: dict[str, str] = order["environment"]
         self._output = order["output"]
-        self._report = environment["SCHED_REPORT_FILE"]
-        given = {"SCHED_PAYLOAD_FILE": order["payload"], "SCHED_CHECKPOINT_FILE": order["checkpoint"]}
-        self._read = {path: to_json(value) for name, value in given.items() if (path := environment[name])}
+        self._report = self.environment["SCHED_REPORT_FILE"]
+        self._given = {"SCHED_PAYLOAD_FILE": order["payload"], "SCHED_CHECKPOINT_FILE": order["checkpoint"]}
+        self._open: list[int] = []
 
     def make(self) -> int:
-        """The descriptor of the output, for appending. OSError when the disk does not take them."""
-        for path, data in self._read.items():
-            descriptor = os.open(path, _ANEW, 0o600)
-            try:
+        """The descriptor of the output, for appending; `environment` names the others. OSError when the disk does not
+        take them, or there is no memory."""
+        for name, value in self._given.items():
+            if self.environment[name]:
+                descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+                self._open.append(descriptor)
+                data = to_json(value)
                 while data:
                     data = data[os.write(descriptor, data) :]
-            finally:
-                os.close(descriptor)
+                self.environment[name] = f"/proc/{os.getpid()}/fd/{descriptor}"
         output = appending(self._output)
         try:
             if passable(os.path.dirname(self._report)):
@@ -41,12 +42,17 @@ class CallFiles:
             raise
         return output
 
+    def close(self) -> None:
+        for descriptor in self._open:
+            with contextlib.suppress(OSError):  # The function may have done that.
+                os.close(descriptor)
+
     def remove_unused(self) -> bool:
-        """Removes them if nothing was printed and nothing reported; whether it did."""
+        """Removes the output if nothing was printed and nothing reported; whether it did."""
         reported = _size(self._report)
         if reported or _size(self._output) != 0:
             return False
-        for path in (*self._read, self._output, *(() if reported is None else (self._report,))):
+        for path in (self._output, *(() if reported is None else (self._report,))):
             with contextlib.suppress(OSError):
                 os.unlink(path)
         return True

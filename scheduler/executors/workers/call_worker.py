@@ -48,11 +48,13 @@ class CallWorker:
         try:
             output = files.make()
         except OSError as error:
+            files.close()
             return {"run": order["run"], **no_room(error)}
-        with self._surroundings.of(order["environment"], output):
+        with self._surroundings.of(files.environment, output):
             answer = _outcome(order)
             self._surroundings.end_if_forked(answer.get("exit", 1 if "error" in answer else 0))
         ended = time.clock_gettime(time.CLOCK_BOOTTIME)
+        files.close()
         self._stamps.extend()
         threads, processes = left()
         wrote = bool(threads or processes or not files.remove_unused())
