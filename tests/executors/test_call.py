@@ -57,7 +57,8 @@ def files(payload):
         child = subprocess.run(["cat", path], check=True, capture_output=True)
         found[name] = [json.load(open(path)), json.loads(child.stdout)]
     on_disk = os.listdir(os.path.dirname(os.environ["SCHED_REPORT_FILE"]))
-    return {**found, "on disk": sorted(name.rpartition(".")[2] for name in on_disk), "paths": os.environ["SCHED_PAYLOAD_FILE"]}
+    kinds = sorted(name.rpartition(".")[2] for name in on_disk)
+    return {**found, "on disk": kinds, "paths": os.environ["SCHED_PAYLOAD_FILE"]}
 
 def closes_all(payload):
     os.close(int(os.environ["SCHED_PAYLOAD_FILE"].rpartition("/")[2]))
