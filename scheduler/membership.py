@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -14,6 +13,7 @@ from scheduler.core.execution import Bus, Clock
 from scheduler.core.ids import new_id
 from scheduler.core.model import Node
 from scheduler.core.ports import Store
+from scheduler.core.value_object import value_object
 from scheduler.engine.beats import Beats
 from scheduler.engine.drain import Drain
 from scheduler.engine.in_force import InForce
@@ -27,7 +27,7 @@ TRIES = 3
 """So many supervisors may fail to come up, one after the other: whatever stopped or killed one may spare the next."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Members:
     """What a node consists of. `lease` None: it has none (SQLite)."""
 

@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import structlog
 
 from scheduler.core.ids import short
 from scheduler.core.model import Run
+from scheduler.core.value_object import value_object
 from scheduler.engine.drain import Drain
 from scheduler.engine.health import ESSENTIAL
 from scheduler.engine.loop import Loop
@@ -31,7 +31,7 @@ NAMED = 3
 """Runs that a line of status names; the others it counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Parts:
     """What is looked at to say how the daemon is."""
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput, StartError
+from scheduler.core.value_object import value_object
 from scheduler.database_url import usable_url
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Setting:
     """`name` is the word after SCHEDULER_ and, with dashes, the flag."""
 
@@ -50,7 +50,7 @@ AFTER_RESTORE = "AFTER_RESTORE"
 _SECRET = frozenset(setting.name for setting in SETTINGS if setting.secret)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Settings:
     config: Path
     watch: bool

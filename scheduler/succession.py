@@ -5,7 +5,7 @@ from __future__ import annotations
 import pwd
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from scheduler.core.lifecycle import settle
 from scheduler.core.model import Run
 from scheduler.core.outcome import Outcome
 from scheduler.core.ports import Store
+from scheduler.core.value_object import value_object
 from scheduler.engine.recovery import predecessors
 from scheduler.executors.attempts.outcomes import of_exit
 from scheduler.executors.attempts.records import AttemptRecords
@@ -27,7 +28,7 @@ from scheduler.supervisor.sweep import sweep
 log = structlog.get_logger("daemon")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Inheritance:
     """The nodes that this daemon succeeds, and what is `known` to have become of their attempts (run, number); after
     those that are `finished` no other follows."""

@@ -9,17 +9,17 @@ import queue
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from scheduler.cli.daemon import Daemon
 from scheduler.core.errors import Unavailable
+from scheduler.core.value_object import value_object
 
 SILENCE = 45.0
 """Seconds without a word (a daemon says every 15 s that it is alive) after which a stream counts as broken."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Said:
     """One event; `name` is empty when the daemon only said that it is there."""
 

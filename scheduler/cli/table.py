@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from scheduler.cli.text import broken, clip, pad, plain, width
+from scheduler.core.value_object import value_object
 
 GAP = 2
 CAP = 60
 """Columns to which cells are padded where nothing limits the width: a longer cell moves only what follows it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Column:
     """`least`: how narrow it may become before others are left out; None: never narrower than its content. `spare`:
     left out when the table does not fit, the highest number first; 0: never. `wrap`: what does not fit goes on in a

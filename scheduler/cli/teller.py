@@ -5,11 +5,11 @@ from __future__ import annotations
 import http.client
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 
 from scheduler.cli.daemon import part, query_string
 from scheduler.cli.dial import dial
 from scheduler.core.errors import InvalidInput, NotFound, Refused, SchedulerError, Unavailable
+from scheduler.core.value_object import value_object
 
 OURS = "Ping-Body-Limit"
 """A header of every answer to a ping."""
@@ -17,7 +17,7 @@ NO_KEY = "not found"
 """What somebody hears whose key is not a right one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ping:
     """`what`: empty for a success, else `start`, `fail`, `log` or an exit code. `query`: rid, took, ago."""
 

@@ -9,11 +9,11 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scheduler.cli.passing import Passage, Tail
+from scheduler.core.value_object import value_object
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """Exit codes of a shell for a command that cannot be started."""
@@ -30,7 +30,7 @@ _SHELL = "/bin/sh"
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ended:
     """`code` as a shell has it: 128 and the number for a signal. `took` in seconds by a clock that never steps; `tail`
     the last bytes of the output that did not go to a terminal, `omitted` how many came before. `error`: why it could

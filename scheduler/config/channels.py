@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,9 +15,10 @@ from scheduler.config.suggest import did_you_mean
 from scheduler.config.translate import complaints
 from scheduler.config.written import canonical, fingerprint_of
 from scheduler.core.channel import Channel
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Channels:
     """Builds one channel after the other; problems go to the bundle."""
 

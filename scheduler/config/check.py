@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.config.actions.registry import Actions
@@ -13,9 +12,10 @@ from scheduler.config.load import load
 from scheduler.config.problem import ConfigError, Problem
 from scheduler.config.sources import Disk, Source
 from scheduler.core.job import Configuration
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Report:
     """`configuration` is None if there are errors. Warnings say so when a secret is missing: its job is red."""
 

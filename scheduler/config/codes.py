@@ -6,10 +6,10 @@ A code never changes its meaning: `acknowledge` in jobs.yaml refers to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from scheduler.config.problem import Path
+from scheduler.core.value_object import value_object
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -51,7 +51,7 @@ HERE = frozenset({"no-function", "no-program", "no-secret", "no-user", "no-workd
 """Those that another machine may not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Remark:
     """One warning: `path` below the job, one of the codes, what is unwise, what to do about it."""
 

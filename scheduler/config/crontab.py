@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from scheduler.config.crontab_columns import Known, has_user_column
 from scheduler.core.errors import InvalidInput, ScheduleError
 from scheduler.core.schedule import Schedule
+from scheduler.core.value_object import value_object
 from scheduler.core.zone import zone_of
 
 _VARIABLE = re.compile(r"""\s*(["']?)([A-Za-z_][A-Za-z0-9_]*)\1\s*=\s*(.*?)\s*$""")
@@ -35,7 +36,7 @@ _HANDLED = {
 _AT_TIMES = frozenset(["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"])
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Given:
     """One crontab. `system`: its lines have a column for the user, as in /etc/crontab. `owner`: whose it is, if it is
     not that of the person who asks."""
@@ -46,7 +47,7 @@ class Given:
     owner: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Entry:
     """One line that runs something. `schedule` is None for `@reboot`; `stdin` is what follows the first `%`, None
     without one; `remarks` are for the person who imports it."""
@@ -63,7 +64,7 @@ class Entry:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LeftOut:
     """One line that did not become a job (or part of one), and what to do about it. `lost`: something that cron did
     is not done without it."""
@@ -80,7 +81,7 @@ class LeftOut:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Crontab:
     """What crontabs hold, in the order of their lines."""
 

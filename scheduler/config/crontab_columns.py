@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from scheduler.core.value_object import value_object
 
 _SYSTEM = re.compile(r"(?:.*/)?etc/(?:crontab|cron\.d/[^/]+)")
 _OWNED = re.compile(r"(?:.*/)?var/(?:spool/cron/(?:crontabs/|tabs/)?|cron/tabs/)([^/]+)")
@@ -20,7 +21,7 @@ def _is_no_program(word: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Known:
     """What the machine knows by name."""
 

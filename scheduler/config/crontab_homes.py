@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from scheduler.core.value_object import value_object
 
 NOWHERE = "/"
 """For those without a home: cron then stays in a folder of its own, /var/spool/cron, that is there while cron is."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Homes:
     """`of` gives the home of a user (None: of the crontab's owner), `is_folder` says whether it exists; `owner` is the
     name of the crontab's owner."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from scheduler.config.crontab import Entry, Given, LeftOut, read_crontabs, with_zone
@@ -24,6 +24,7 @@ from scheduler.config.crontab_notes import (
     notes_of,
     steps_of,
 )
+from scheduler.core.value_object import value_object
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]*[A-Za-z/._-][A-Za-z0-9/._-]*")
 _NOT_PLAIN = frozenset({"true", "false", "null", "~", "yes", "no", "on", "off", "-", ".", "---", "..."})
@@ -32,7 +33,7 @@ _CRON_PATH = "/usr/bin:/bin"
 """Cron's, for jobs whose crontab sets none."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Imported:
     """`yaml` is a complete jobs.yaml. `notes` say per job what is different from cron, `left_out` what is not in it,
     `steps` how to switch over."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from scheduler.config.written import canonical
 from scheduler.core.channel import Channel
 from scheduler.core.job import Configuration, Job, Queue
 from scheduler.core.model import Json
 from scheduler.core.source import Source
+from scheduler.core.value_object import value_object
 
 _HIDDEN = "its address, which is not shown"
 """What differs where nothing that may be shown does."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class KeyChange:
     """One key with another value; None: the key has no value on that side."""
 
@@ -27,7 +27,7 @@ class KeyChange:
         return f"{self.key}: {_text(self.old)} → {_text(self.new)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Difference:
     """`renamed` names for a removed job the added one that is its equal: to the ledger it is a new job. `queues`,
     `sources` and `channels` hold those that differ, added and removed ones included."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from typing import Annotated, Any
@@ -28,6 +27,7 @@ from scheduler.config.interpolation import check_variable, interpolation_of
 from scheduler.config.refusal import refuse, shown, text_of
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
+from scheduler.core.value_object import value_object
 
 NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _NAME = re.compile(NAME_PATTERN)
@@ -112,7 +112,7 @@ def to_size(value: object) -> int:
     return size
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Whole:
     """Annotates a whole number within bounds."""
 

@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,10 +34,11 @@ from scheduler.core.errors import ScheduleError
 from scheduler.core.job import Configuration, Job, Queue
 from scheduler.core.secret import Secret
 from scheduler.core.source import Source
+from scheduler.core.value_object import value_object
 from scheduler.core.zone import zone_of
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Loaded:
     """A configuration with the texts and trees it came from, for those who tell where a value was written, and the
     secrets of its jobs by their path below the job."""

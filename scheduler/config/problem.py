@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from scheduler.core.errors import InvalidInput
+from scheduler.core.value_object import value_object
 
 _SHOWN = 100  # a wall of text helps nobody; the number of the rest is told
 
@@ -21,7 +21,7 @@ def path_text(path: Path) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Problem:
     """One complaint. `line` and `column` count from 1; 0 when the file as a whole is meant. `code`: it is a warning,
     which an author may acknowledge by this word."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from scheduler.core.errors import InvalidInput
 from scheduler.core.preset import EventFields, Preset
 from scheduler.core.secret import Secret
 from scheduler.core.source import Compensate, Source
+from scheduler.core.value_object import value_object
 
 _AT = re.compile(r"with(?:\.([^\s:]+))?: (.*)", re.DOTALL)
 _PLACEHOLDER = "a-secret"
@@ -86,7 +87,7 @@ def check_keep(
         bundle.complain(_place(bundle, source, reasons), reason, hint)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Reason:
     """Why ids must be kept; `at`: the key that says so, if somebody wrote one."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,11 +35,12 @@ from scheduler.core.preset import Answer, EventFields, Preset
 from scheduler.core.secret import Secret
 from scheduler.core.signature import Scheme
 from scheduler.core.source import Source
+from scheduler.core.value_object import value_object
 
 _UNKNOWN = Preset(title="", tolerance=DEFAULT_TOLERANCE, keep=DEFAULT_KEEP)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Senders:
     """Builds one source after the other; problems go to the bundle."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from scheduler.config.bundle import MERGED
 from scheduler.config.load import Loaded
@@ -13,6 +12,7 @@ from scheduler.core.channel import Channel
 from scheduler.core.job import Job
 from scheduler.core.model import Json
 from scheduler.core.source import Source
+from scheduler.core.value_object import value_object
 
 DEFAULT = "(default)"
 SOURCE = "source "
@@ -21,7 +21,7 @@ _KNOWN = ("signature", "event", "tolerance", "keep", "response")
 """What a preset may say."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Effective:
     """One value of a job, of a source (then `job` is `source NAME`) or of a channel (`channel NAME`): `key` as in
     jobs.yaml (`env.PORT` for a part of a mapping), `where` is `file:line`, or in brackets who else says so:

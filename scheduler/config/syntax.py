@@ -7,7 +7,6 @@ The parser stops at the first mistake. Where the mistake is a text that only nee
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import yaml
 
@@ -15,6 +14,7 @@ from scheduler.config.problem import ConfigError, Problem
 from scheduler.config.reader import Reader
 from scheduler.config.text import check_text, lines_of
 from scheduler.config.tree import Tree
+from scheduler.core.value_object import value_object
 
 _REPAIRS = 20
 _REPAIRABLE = 256 << 10  # parsing again and again is for files that people write by hand
@@ -75,7 +75,7 @@ _ADVICE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Mistake:
     problem: Problem
     repaired: str | None

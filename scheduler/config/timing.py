@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Protocol, cast
 
@@ -13,6 +12,7 @@ from scheduler.core.errors import ScheduleError
 from scheduler.core.instants import instant_of_wall
 from scheduler.core.job import Blackout
 from scheduler.core.schedule import DayMatch, Schedule
+from scheduler.core.value_object import value_object
 from scheduler.core.zone import zone_of
 
 
@@ -22,7 +22,7 @@ class Complain(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Timing:
     """`broken` are keys that were told already; `zone_written`: somebody wrote a zone, be it right or wrong."""
 

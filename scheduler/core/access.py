@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 from typing import Protocol
+
+from scheduler.core.value_object import value_object
 
 PREFIX = "sched_"
 """Every token begins so: scanners for secrets that were published find them."""
@@ -36,7 +37,7 @@ class Access(IntEnum):
     """To come in by the Unix socket."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Caller:
     """`name` is what is written down as author. `local`: came in by the Unix socket, whose mode let them in."""
 
@@ -57,7 +58,7 @@ class Caller:
         return self.local or self.role in (Role.READ, Role.OPERATE)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Token:
     """A right that somebody holds. The secret is not part of it: only a digest of that is kept, and not here. `parent`:
     the token with which a browser signed in; such a session ends when that one is revoked."""

@@ -7,11 +7,11 @@ that way is noticed by its silence. A name that begins with `_` cannot be writte
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scheduler.core.job import Configuration
 from scheduler.core.model import JobState
+from scheduler.core.value_object import value_object
 
 CANARY = "_canary"
 """The name of the job and of the queue that it alone uses: what limits other jobs does not hold it up."""
@@ -22,7 +22,7 @@ GRACE = timedelta(minutes=2)
 """So much later than that its next success may be seen."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CanaryFacts:
     """`last_success_at` and `took` (seconds from its instant until it was recorded) of the last success; None: there
     was none. `deadline_at`: when the next must have been seen; None: nothing is expected now."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Protocol
 
 from scheduler.core.model import Json
 from scheduler.core.secret import Secret
+from scheduler.core.value_object import value_object
 
 ADDRESS = "url"
 """The name of the part of a channel that says where to."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Channel:
     """`kind` names what sends (`scheduler.observe.channels`), `options` are what its model validated; the parts that
     are secret are in `secrets` by their names, and read when something is sent.
@@ -36,7 +37,7 @@ class Channel:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Message:
     """What a person gets: one line, and the text below it. `names` is the same as data, for templates and machines."""
 
@@ -45,7 +46,7 @@ class Message:
     names: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Answer:
     """What a channel said to one message. `said`: its words, or why it could not be asked; never a secret. `silent`: it
     did not answer at all, so that another message would wait in vain, too. `retry_after`: how long it asks to be left

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from scheduler.core.job import Leftovers, Limits
 from scheduler.core.outcome import Span
+from scheduler.core.value_object import value_object
 
 BASE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs of jobs are searched unless `env` says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChildUser:
     """Whom a child runs as, by numbers: names may need a network."""
 
@@ -22,7 +23,7 @@ class ChildUser:
     groups: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChildSpec:
     """One process to start. `run` is unique among the living ones, `node` the id under which its run was claimed,
     `env` its whole environment, `kill_after` in seconds. `argv[0]` without a slash is looked up in the PATH of `env`.
@@ -41,7 +42,7 @@ class ChildSpec:
     limits: Limits = field(default_factory=Limits)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChildExit:
     """A child is over and nothing of it is left. One of `code` and `signal` is set; neither, if it was ended before
     its program was executed. `why` is the reason given to `end` if the exit came after our own signal. `left` counts

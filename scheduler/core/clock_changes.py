@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
+
+from scheduler.core.value_object import value_object
 
 from .offsets import CLOCK_SET, EPOCH, Piece, instant_of, pieces, transitions
 from .schedule import Schedule
@@ -12,7 +13,7 @@ from .schedule import Schedule
 _SHOWN = 3  # times named in one sentence; more are "…"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ClockChange:
     """At `at` (UTC) the wall clock of the zone jumps from `shown_before` to `shown_after` (naive wall clock).
 

@@ -7,7 +7,7 @@ Refused says why not now, InvalidInput what is wrong with the request; then noth
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from scheduler.core.errors import SchedulerError
 from scheduler.core.model import Ack, Cause, Json, Pause, Run, Status, WaitsFor
 from scheduler.core.requests import Leftover
+from scheduler.core.value_object import value_object
 
 
 class IfBusy(StrEnum):
@@ -25,7 +26,7 @@ class IfBusy(StrEnum):
     REPLACE = "replace"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RunRequest:
     """Somebody wants a run, now, whatever the schedule says. `cause` MANUAL: a person, whom pauses and `enabled` do not
     hold up; API: a program, which waits while the job is paused.
@@ -44,7 +45,7 @@ class RunRequest:
     trace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Accepted:
     """The run that a request made, or (`new` False) had made before. `begun`: it was started at once. Of one that waits
     for nothing but a place: how many are `ahead` of it (counted up to a thousand), and about how many seconds it will
@@ -66,7 +67,7 @@ Deliver = Callable[[list[tuple[Any, list["Accepted | SchedulerError"]]]], None]
 """Takes tickets, each with the answers to its requests."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Reloaded:
     """What a reload did, or (`applied` False) would do. Jobs are names. `pending` counts, per removed job that leaves
     any, its waiting runs; `warnings` are what `check` would say (once applied: of jobs that are new or changed);
@@ -84,7 +85,7 @@ class Reloaded:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class JobAudit:
     """One job's balance over the period: `expected = ran + sum(skipped.values()) + len(unaccounted)`.
 
@@ -106,7 +107,7 @@ class JobAudit:
         return not self.unaccounted_count and not self.surplus
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AuditReport:
     since: datetime
     until: datetime
@@ -117,7 +118,7 @@ class AuditReport:
         return all(job.clean for job in self.jobs)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Acked:
     """`deadline`: by when the job must succeed now; None: nothing is expected of it."""
 
@@ -125,7 +126,7 @@ class Acked:
     deadline: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LeftOut:
     """An instant that is not backfilled: `completed`, `unfinished` (both with the run), or too old."""
 
@@ -134,7 +135,7 @@ class LeftOut:
     run: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Backfilled:
     """The instants that get a run, or (no `runs`) would; `runs` are their ids, in the same order."""
 

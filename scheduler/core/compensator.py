@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol
+
+from scheduler.core.value_object import value_object
 
 Json = Any
 """Anything `json.dumps` takes."""
@@ -21,7 +23,7 @@ Cursor = Json
 maybe by another process, maybe hours later."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Window:
     """Events that occurred in `[start, end]`, in the provider's time; both ends belong to it."""
 
@@ -29,7 +31,7 @@ class Window:
     end: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ListedEvent:
     """One event as the provider lists it. `id` is the one that its webhook carries, `body` the JSON that its webhook
     would have (a compensator that only gets a summary asks for the rest, see `known_to_inbox`). `headers`: those of the
@@ -43,7 +45,7 @@ class ListedEvent:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Undecodable:
     """An item of the list that is no event as far as this compensator knows: kept as it came, so that it holds up
     nothing and is not lost."""
@@ -53,7 +55,7 @@ class Undecodable:
     occurred_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Page:
     """What one call gave. `next` None: that was the last. `provider_now`: the provider's clock, as the answer told it.
     `calls` and `throttled` count the requests that the page took, and those answered 429."""
@@ -65,7 +67,7 @@ class Page:
     throttled: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Coverage:
     """`reaches_back`: how long the provider keeps its list (None: as long as anybody needs). `complete` False: the list
     must not be trusted now, `why` says why (events are switched off, the hook is inactive, a scope is missing) and

@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from scheduler.core.value_object import value_object
 
 from .cron_hints import reason_and_hint, refused_character, refused_interval
 from .errors import ScheduleError
@@ -32,7 +34,7 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Field:
     """One column: its name in messages, its lowest and highest number, and the words allowed for numbers."""
 
@@ -51,7 +53,7 @@ WEEKDAY = Field("day of week", 0, 7, {name: number for number, name in enumerate
 COLUMNS = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Column:
     """One field as read: `plain` is the part that any cron parser reads alike (numbers, `a-b`, steps, `*`;
     empty if there is none), the rest are the days that depend on the month."""
@@ -68,7 +70,7 @@ class Column:
         return self.text[0] in "*?"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CronText:
     """One expression: six columns, seconds first (`0` for five fields)."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
 from scheduler.core.signature import Refusal
+from scheduler.core.value_object import value_object
 
 MADE_UP = "send-test"
 """Who vouches for an event that the daemon made up and signed itself: no list of a provider has it."""
@@ -21,7 +22,7 @@ class Via(StrEnum):
     """Not how one is stored: what a run says that somebody asked for once more."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NewEvent:
     """An event to store. (`source`, `id`) is unique; a second one with these changes nothing but who was seen to tell
     it. `body` are the bytes as they came; `headers` those that its fields are read from, names in lower case.
@@ -46,7 +47,7 @@ class NewEvent:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Event:
     """An event as stored. `seq` orders events by their insertion. `webhook_at`: when its first webhook came, `scan_at`:
     when a scan first saw it in the provider's list (None: not yet); `duplicates` counts further webhooks. `missed`: a
@@ -76,7 +77,7 @@ class Event:
         return self.via is Via.SCAN and self.webhook_at is None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Known:
     """As much of a stored event as a scan asks for. `missed` as in Event; `listed`: the scan job that asks found it in
     its list before; `undated`: it does not say when it occurred."""
@@ -89,7 +90,7 @@ class Known:
     undated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Stored:
     """What became of an event that was handed in: the row's `seq`, whether it is `new`, and the runs that it made.
     `startable`: one of these waits for nothing but a place."""
@@ -103,7 +104,7 @@ class Stored:
     startable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Reject:
     """A request that was refused, kept so that it can be verified again after a secret was put right. A bounded number
     per source and reason is kept, the newest. `dropped`: older ones of both that are kept no longer, and of which no

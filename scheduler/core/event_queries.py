@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Protocol
 
 from scheduler.core.event import Event, Reject, Via
 from scheduler.core.model import Status
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EventFilter:
     """Which events a list shows; empty fields do not restrict. `types` are globs (core.type_globs); `since` (inclusive)
     and `until` (exclusive) are compared with when the event was received. `missed`: those that a scan found and whose
@@ -28,7 +29,7 @@ class EventFilter:
     unhandled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EventRun:
     """A run that an event made."""
 
@@ -39,7 +40,7 @@ class EventRun:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EventPage:
     """Events without bodies, the last stored first, and their runs by `seq`, oldest first. `cursor` asks for the page
     after this one; None: there is none."""
@@ -49,7 +50,7 @@ class EventPage:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EventDetail:
     """An event with its body."""
 
@@ -57,7 +58,7 @@ class EventDetail:
     runs: tuple[EventRun, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Rejects:
     """Refused requests that were not accepted since, newest first, out of so many that are `kept`. `dropped`: how many
     are not any more because there were too many; the newest of them came before `dropped_before`."""

@@ -6,7 +6,6 @@ It costs a few microseconds per beginning of a blackout.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from operator import attrgetter
@@ -14,6 +13,7 @@ from operator import attrgetter
 from scheduler.core.job import Blackout
 from scheduler.core.model import Pause, SkipReason
 from scheduler.core.schedule import Schedule
+from scheduler.core.value_object import value_object
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 """The end of what has none."""
@@ -22,7 +22,7 @@ _TICK = timedelta(microseconds=1)
 _MERGED = 100
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Excuse:
     """A stretch `[start, end)` whose instants do not run."""
 

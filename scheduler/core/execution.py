@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import ClassVar, Protocol
 
@@ -14,6 +14,7 @@ from scheduler.core.model import Output, Run
 from scheduler.core.outcome import Outcome
 from scheduler.core.requests import Report
 from scheduler.core.source import FetchCurrent, Source
+from scheduler.core.value_object import value_object
 
 
 class Clock(Protocol):
@@ -30,7 +31,7 @@ class Clock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Launch:
     """One attempt to carry out. `environment` holds everything the child gets, secrets included: it is never logged."""
 

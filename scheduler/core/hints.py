@@ -5,8 +5,9 @@ A hint carries no truth. It may be lost, late, doubled or made up, and nothing b
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Protocol
+
+from scheduler.core.value_object import value_object
 
 WORK = "work"
 """There are runs that could be taken, and whoever says so cannot take all of them."""
@@ -22,7 +23,7 @@ LISTENING = "listening"
 POLLING = "polling"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Hearing:
     """How a node hears of what others did: `LISTENING`, or `POLLING` once a second and why."""
 
@@ -30,7 +31,7 @@ class Hearing:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Word:
     """What a node tells of itself with each beat. `hints` is how it hears of what others did, `listening` or `polling:`
     and why (None: there are no others); `aside` why it neither plans nor claims, if it stands aside."""

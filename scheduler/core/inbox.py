@@ -4,13 +4,13 @@ offered by the faces."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from scheduler.core.errors import SchedulerError
 from scheduler.core.event import NewEvent, Reject, Stored
 from scheduler.core.signature import Rejected
+from scheduler.core.value_object import value_object
 
 Answer = Stored | SchedulerError
 
@@ -21,7 +21,7 @@ Judge = Callable[[Reject], NewEvent | Rejected]
 """Verifies a kept request once more, with the secrets of today and the time at which it came."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Replayed:
     """An event that was handed out once more: `runs` are (job, run id). `passed`: jobs of its source that it does not
     concern."""
@@ -33,7 +33,7 @@ class Replayed:
     passed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Reverified:
     """What became of kept requests: those `stored` now, and those still `refused` with the reason of today. `after`:
     where to go on; None: there are no more."""

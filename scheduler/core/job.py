@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from scheduler.core.model import Json, Status
 from scheduler.core.schedule import Schedule
 from scheduler.core.secret import Secret
 from scheduler.core.source import Compensate, OnEvent, Source
+from scheduler.core.value_object import value_object
 
 EXTERNAL = "external"
 """The kind of action of a job that runs somewhere else and tells us how it went."""
@@ -44,7 +45,7 @@ class Leftovers(StrEnum):
     KEEP = "keep"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Retries:
     """Waits between the attempts of a run.
 
@@ -59,7 +60,7 @@ class Retries:
     max_delay: timedelta = timedelta(minutes=30)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Blackout:
     """Instants inside it are SKIPPED(blackout): either `[start, end)` or, from each occurrence of `schedule`,
     `length`."""
@@ -71,7 +72,7 @@ class Blackout:
     length: timedelta | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Action:
     """What a job does: the kind names the executor, the options are what that executor's model validated."""
 
@@ -79,7 +80,7 @@ class Action:
     options: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class After:
     """This job gets one run per run of `job` that ends `on` (a final status)."""
 
@@ -87,7 +88,7 @@ class After:
     on: Status
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Limits:
     """Resource limits of a child: bytes of address space, number of tasks, niceness."""
 
@@ -96,7 +97,7 @@ class Limits:
     nice: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Child:
     """Surroundings of a job's process."""
 
@@ -108,7 +109,7 @@ class Child:
     stdin: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Watch:
     """How a job's silence is judged and told. `notify`: what each channel is told of (words of core.tiding.KINDS)."""
 
@@ -123,7 +124,7 @@ class Watch:
     ping_url: str | Secret | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Job:
     """One entry of jobs.yaml with all defaults applied.
 
@@ -181,7 +182,7 @@ def lock_key(job: str, overlap: Overlap, shared: str | None) -> str | None:
     return f"job:{job}" if shared is None else f"lock:{shared}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Queue:
     """Limits over all nodes: runs at once, and tokens of a bucket refilled at `rate` per second up to `burst`."""
 
@@ -191,7 +192,7 @@ class Queue:
     burst: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Configuration:
     """Everything one jobs.yaml (with its includes) says. `hash` covers every text and every interpolated value."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from scheduler.core.value_object import value_object
 
 COUNTED = "watched"
 """The value that says that somebody watches; it tells itself how often it was written (`writes`), for the marks."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Beat:
     """Of a node that has not stopped and is not dead. `lease` in seconds, None: nobody can take over from it."""
 
@@ -20,7 +21,7 @@ class Beat:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Glance:
     """What the worker of a node asks again and again while there is work: one statement. `pending`: there are PENDING
     runs; `cancels`: runs of this node that somebody wants to end, and why. `now` as in Look."""
@@ -30,7 +31,7 @@ class Glance:
     cancels: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Look:
     """What one statement found, as one state of the database.
 

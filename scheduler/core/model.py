@@ -6,10 +6,11 @@ Instants are aware datetimes in UTC, durations are timedeltas, identifiers of ru
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
+
+from scheduler.core.value_object import value_object
 
 Json = Any
 """Anything `json.dumps` takes."""
@@ -78,7 +79,7 @@ class WaitsFor(StrEnum):
     PAUSE = "pause"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Generation:
     """One configuration that is or was in force. Ids grow by one."""
 
@@ -91,7 +92,7 @@ class Generation:
     schedule_code: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ScheduleVersion:
     """A schedule as it was valid for instants after `valid_from`, up to and including `valid_to` (None = in force):
     what falls due at the moment of a reload still belongs to the old version."""
@@ -107,7 +108,7 @@ class ScheduleVersion:
         return bool(self.spec.get(ELSEWHERE))
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Pause:
     """Nothing of the job is claimed, and no instant of it runs, in `[start, until)`; None = until somebody resumes
     it."""
@@ -119,7 +120,7 @@ class Pause:
     author: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ack:
     """Somebody knows that the instants in `[first, last]` have not succeeded: nothing is expected of them any more."""
 
@@ -131,7 +132,7 @@ class Ack:
     author: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class JobState:
     """What the database knows about a job. `generation` is that of its last change, `state` one of core.state.KEPT and
     since when it is that (None: it never changed)."""
@@ -154,7 +155,7 @@ class JobState:
     state_since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NewRun:
     """A run to insert. `key` is unique per job; a second insert of it changes nothing. `has_payload` tells a payload
     of null from none: runs with a payload have retries of their own and become dead letters when they fail. `event`:
@@ -182,7 +183,7 @@ class NewRun:
     trace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Run:
     """One execution of a job, as stored. `seq` orders runs by their insertion, `failures` counts attempts that
     used up a retry, `lost` those whose node died. `took`: for how many seconds its attempts were at work, together, by
@@ -229,7 +230,7 @@ class Run:
     payload: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Attempt:
     """One try of a run. `outcome` is None while it runs, else `completed`, `canceled`, `snoozed` or a FailReason.
     `took` as in Run."""
@@ -249,7 +250,7 @@ class Attempt:
     took: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Skip:
     """`count` instants of one job, from `first` to `last` without another entry between, that will not run."""
 
@@ -262,7 +263,7 @@ class Skip:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Node:
     """One running daemon. `lease` None: nobody can take over from it (SQLite). `leaving_at`: from then on it planned
     nothing more and only waited for what it held. `hints`, `aside`: its last word about itself (core.hints.Word)."""
@@ -285,7 +286,7 @@ class Node:
     aside: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Output:
     """What an attempt printed: the first and the last bytes, and how many were left out between them."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ from scheduler.core.job import Job
 from scheduler.core.model import Json
 from scheduler.core.news_words import LONGEST_LINE, WORDS, Facts, at
 from scheduler.core.tiding import Kind, Tiding
+from scheduler.core.value_object import value_object
 
 LISTED = 20
 """Lines of a digest; the rest is counted."""
@@ -21,7 +21,7 @@ _BAD = (Kind.MISSED, Kind.FAILING, Kind.SCAN_OVERDUE, Kind.DEAD_LETTER)
 """What is no good news, the worst first."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Place:
     """Which scheduler tells: the address that people reach it by ("" if none is known), its environment."""
 

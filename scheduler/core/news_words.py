@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from scheduler.core.durations import format_duration
@@ -14,12 +13,13 @@ from scheduler.core.model import Json, Run
 from scheduler.core.remark import where_to_look
 from scheduler.core.result_words import details, headline
 from scheduler.core.tiding import Kind, Tiding
+from scheduler.core.value_object import value_object
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 LONGEST_LINE = 300
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Facts:
     """What is known of a tiding's job when people are told. `run`: the one that it is about, or else the one to blame;
     `behind`: how many runs wait until a dead letter is dealt with."""
@@ -31,7 +31,7 @@ class Facts:
     failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Words:
     """Title without mark, what explains it, and the command to type."""
 

@@ -17,11 +17,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from scheduler.core.value_object import value_object
 
-@dataclass(frozen=True, slots=True)
+
+@value_object
 class Notice:
     """`fields` hold only plain values (text, numbers, instants), never secrets."""
 

@@ -3,11 +3,12 @@ them is decided in core.notifying."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
 from scheduler.core.tiding import Tiding
+from scheduler.core.value_object import value_object
 
 
 class Fate(StrEnum):
@@ -18,7 +19,7 @@ class Fate(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Waiting:
     """A notification that was not sent yet. `attempts`: how often it was tried."""
 
@@ -28,7 +29,7 @@ class Waiting:
     attempts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Result:
     """What an attempt came to; WAITING: it is tried again at `next_at`. `together`: how many went in one message."""
 
@@ -39,7 +40,7 @@ class Result:
     together: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Pace:
     """How many messages a channel may be sent at once, as of `at`; None: it was never sent any."""
 
@@ -47,7 +48,7 @@ class Pace:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Standing:
     """How a channel stands. `failing_since`: when its attempts began to fail, `error` what it said last."""
 
@@ -60,7 +61,7 @@ class Standing:
     """When it last took a message."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Sent:
     """One notification as people see it, whatever became of it."""
 
@@ -79,7 +80,7 @@ class Sent:
     together: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChannelView:
     """A channel that was ever used: how it stands, and how many notifications wait for it."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.core.notification import ChannelView, Fate, Sent
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotificationFilter:
     """Which notifications a list shows; empty fields do not restrict."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from scheduler.core.channel import Answer
 from scheduler.core.notification import Fate, Pace, Result, Standing, Waiting
+from scheduler.core.value_object import value_object
 
 AT_ONCE = 10
 """Messages that a channel may be sent one right after the other."""
@@ -21,7 +22,7 @@ GIVE_UP = timedelta(hours=24)
 LONGEST_SAID = 300
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Parcel:
     """What goes in one message: one notification, or the digest of several."""
 

@@ -7,9 +7,10 @@ clock of a zone is never computed with as datetimes, whose arithmetic ignores fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+
+from scheduler.core.value_object import value_object
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400
@@ -25,7 +26,7 @@ CLOCK_SET = 3 * 3_600
 LOOK = 3 * DAY
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Transition:
     """From `at` (UTC) on the offset is `after` instead of `before`."""
 
@@ -34,7 +35,7 @@ class Transition:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Piece:
     """UTC seconds `[start, end)` with one offset.
 

@@ -5,13 +5,14 @@ became of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 
 from scheduler.core.model import FailReason, Json
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Span:
     """When an attempt was at work, in seconds of CLOCK_BOOTTIME: told by whoever saw it, however late that is heard.
     `began` None: when its node began it."""
@@ -20,7 +21,7 @@ class Span:
     began: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Succeeded:
     """The work is done. `result` is what it reported, if anything."""
 
@@ -30,7 +31,7 @@ class Succeeded:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Failed:
     """The work is not done. `retryable` False: further attempts cannot help. `not_sooner` is a floor for the wait."""
 
@@ -44,7 +45,7 @@ class Failed:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Snoozed:
     """Not now: try again after `delay`; costs no retry."""
 
@@ -53,7 +54,7 @@ class Snoozed:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Canceled:
     """Ended because somebody asked for it."""
 
@@ -64,7 +65,7 @@ class Canceled:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class GivenBack:
     """Ended (or never started) by a node that is leaving: `started` False gives the attempt back untouched,
     True counts it as lost without using up one of the lost attempts."""

@@ -7,7 +7,6 @@ success, `rid` says which run is meant, and the body is a text for people. (heal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -16,6 +15,7 @@ from scheduler.core.durations import format_duration
 from scheduler.core.ids import short
 from scheduler.core.model import Output, Run, Status
 from scheduler.core.queries import RunDetail
+from scheduler.core.value_object import value_object
 
 START, SUCCESS, FAIL, RETRY, CANCELED = "start", "success", "fail", "retry", "canceled"
 """What a ping may say, besides the exit code of a run that failed."""
@@ -29,7 +29,7 @@ DAEMON = "daemon"
 """The target of the daemon's own ping, as metrics and messages call it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NewPing:
     """One to send. `node`: who may send it before others may, as long as it lives. Its URL is a secret, and is looked
     up when it is sent."""
@@ -42,7 +42,7 @@ class NewPing:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ping:
     """One that waits. `not_before`: then it is sent, or tried again."""
 
@@ -56,7 +56,7 @@ class Ping:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Answer:
     """What became of a ping that was sent. `problem` None: it was taken. `limit`: so many bytes of a body are kept
     there; `not_sooner`: so long it asks to be left alone. The URL occurs in none of it."""
@@ -66,7 +66,7 @@ class Answer:
     not_sooner: timedelta | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Standing:
     """`accepted_at`: when a ping was last taken; `failing_since`, `reason`: if none has been since, although
     some wait to be told."""

@@ -17,6 +17,7 @@ from scheduler.core.job import CatchUp, Job, Overlap
 from scheduler.core.model import Cause, Skip, SkipReason, Status
 from scheduler.core.requests import Due, Unfinished
 from scheduler.core.schedule import Schedule
+from scheduler.core.value_object import value_object
 
 LATE = timedelta(minutes=1)
 """From this lateness on an instant is missed, and `catch_up` decides about it; before it, it is merely late."""
@@ -24,13 +25,13 @@ LATE = timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PlannedRun:
     instant: datetime
     cause: Cause
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Plan:
     """`entries` are in the order of their instants. `cancel`: unfinished occurrences to replace. `give_up`: occurrences
     that waited for another job's lock until this one came; they become SKIPPED(lock) first."""

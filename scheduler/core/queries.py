@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -19,9 +19,10 @@ from scheduler.core.model import Attempt, JobState, Json, Node, Output, Pause, R
 from scheduler.core.notification_queries import NotificationQueries
 from scheduler.core.scan_queries import ScanQueries
 from scheduler.core.state import Flip
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class JobView:
     """One job as `list` and `describe` show it. `last` is the run that started last; `waiting` counts PENDING
     runs; `pause` is the one in force now, `upcoming` the next one to come. `last_failure` is the run that failed last,
@@ -38,7 +39,7 @@ class JobView:
     last_skip: Skip | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RunFilter:
     """Which entries a history shows; empty fields do not restrict. `since` (inclusive) and `until`
     (exclusive) are compared with the creation of a run and the instants of a skip; skips count as cause
@@ -52,7 +53,7 @@ class RunFilter:
     skips: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Entry:
     """One line of a history: exactly one of a run and a range of instants that did not run. `at` is its place in the
     order: when the run was made, the first instant of the range."""
@@ -66,7 +67,7 @@ CURSOR = r"r(\d{1,18})s(\d{1,18})"
 """What the cursor of a page looks like; nobody but the store knows what it means."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Page:
     """Entries, the last recorded first. `cursor` asks for the page after this one; None: there is none."""
 
@@ -74,7 +75,7 @@ class Page:
     cursor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Waiting:
     """Why a PENDING run does not run yet: `time` (until `until`), `pause`, `lock` (its name, and who holds
     it: None while an older run is next; `holder_dead`: a dead letter, which keeps it until somebody retries or discards
@@ -90,7 +91,7 @@ class Waiting:
     ahead: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RunDetail:
     """A run with its payload, its attempts in order, what it waits for, and the runs that retry it."""
 
@@ -100,7 +101,7 @@ class RunDetail:
     retried_by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class QueueView:
     """A queue and what is in it. `waiting` counts by what PENDING runs wait for (`time lock pause`), `ready`
     those that wait for nothing but a place; `oldest` is the creation of the oldest ready one. `tokens` as
@@ -114,13 +115,13 @@ class QueueView:
     tokens: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NodeView:
     node: Node
     running: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class GenerationLine:
     """A generation without its texts (`Generations.get` has them)."""
 
@@ -132,7 +133,7 @@ class GenerationLine:
     schedule_code: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class JobGauge:
     """What metrics say about a job. `paused_since` None: not paused now. `attempt_since`: when the oldest attempt in
     progress began. `last_*` describe the run that ended last."""
@@ -153,7 +154,7 @@ FAREWELL = timedelta(minutes=16)
 """For how long a removed job is told to be gone: longer than the 15 minutes that alert rules look back."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Gauges:
     """All that `/metrics` reads from the database, in one snapshot. Removed jobs are left out, but for what they left
     behind: `dead_letters` counts those of every job that has any, removed or not; `gone` names those removed less than
@@ -173,7 +174,7 @@ COUNTED = 100_000
 """Rows up to which a large table is counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DatabaseStatus:
     """`url` carries no password. `size` in bytes, `rows` per table; on PostgreSQL those of a table with
     more than COUNTED are an estimate, never less than that.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.core.ids import short
 from scheduler.core.model import FailReason, Run
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Remark:
     """`about` is one word for what it concerns (`database loops disk clock supervisor leaving configuration canary
     ping` or an invariant), `what` a sentence, `since` when it began as far as is known, `command` what to type first

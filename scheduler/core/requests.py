@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import NamedTuple
 
 from scheduler.core.counted import counted
 from scheduler.core.model import JobState, Json, Pause, Run, Status
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Claim:
     """What a node asks for: at most `limit` runs out of `queues` (None: all). `generation` is the newest one it has
     loaded: runs of jobs changed later are left. `skip_busy_queues`: a queue whose row somebody holds is passed over
@@ -27,7 +28,7 @@ class Claim:
     served: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Claimed:
     """The runs that a node holds from now on, with their payloads, and how their jobs stand, by name."""
 
@@ -43,7 +44,7 @@ class Defined(NamedTuple):
     alarmed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Promoted:
     """How many runs compete again, and the last lock that the sweep has seen: "" if there is none behind it."""
 
@@ -51,7 +52,7 @@ class Promoted:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Leftover:
     """How many waiting runs a removed job leaves. Those with a payload become dead letters; occurrences, and others
     without a payload (started by hand, by a program, by another job), are canceled. `held_events` are events of paused
@@ -73,7 +74,7 @@ class Leftover:
         return ", ".join(counted(count, one, many) for count, one, many in kinds if count)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Settlement:
     """What becomes of a RUNNING run of `job` held by `node` with `fence`: computed by core.lifecycle, applied by the
     store. `lock` is what the attempt holds.
@@ -106,7 +107,7 @@ class Settlement:
     keeps_lock: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Settled:
     """What was settled: the runs as they are afterwards, without payloads, and, by name, how the jobs stand of which a
     run was COMPLETED or FAILED. Their deadlines are still those from before. `live` are the nodes among those that held
@@ -119,7 +120,7 @@ class Settled:
     newest: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Report:
     """What a running run says about itself; None leaves a field as it is."""
 
@@ -131,7 +132,7 @@ class Report:
     checkpoint: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Unfinished:
     """An unfinished run as policies see it. `foreign_holder` is the run of *another* job that holds its lock."""
 
@@ -145,7 +146,7 @@ class Unfinished:
     foreign_holder: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Due:
     """A job whose `next_due_at` has come, with what its policies need. `open_skip`: its next skip may go on with its
     last one."""
@@ -156,7 +157,7 @@ class Due:
     open_skip: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Advance:
     """Moves `next_due_at` of a job from `old` to `new` if it is still `old`."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from scheduler.core.compensator import Cursor, Window
+from scheduler.core.value_object import value_object
 
 NOTHING_OLD = "nothing is old enough yet"
 """Why a scan had no window to list."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Counts:
     """`listed = known + injected + too_young + undecodable`, always. `known` counts what was in the inbox already (with
     `late` of them injected by an earlier scan and still without a webhook), `too_young` what is younger than `settle`
@@ -31,7 +32,7 @@ class Counts:
     oldest_unseen: timedelta | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Hole:
     """A part of a source's past that cannot be proven complete: the provider does not list it any more, or the inbox
     has forgotten what came then. Known to the second at both ends."""
@@ -44,7 +45,7 @@ class Hole:
     found_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Aside:
     """An item of a list that nobody could read, with the job that found it first, and when. `begins`: how its text
     begins; `length`: of all of it, in characters."""
@@ -58,7 +59,7 @@ class Aside:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ScanState:
     """Where a scan job stands. `watermark`: everything before it is settled (None: it has never come to the end of a
     window). `window` is the one under way (None: none), `cursor` where its listing goes on, `counts` what it has come
@@ -80,7 +81,7 @@ class ScanState:
     """The run that wrote it last."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ScanReport:
     """What one pass over one window came to. `unlisted`: webhooks of the window that we have and the list lacks, with
     up to a hundred of their ids: the lister is broken, or somebody else can sign. `complete` False: the watermark was

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from scheduler.core.scan import Aside, Hole, ScanReport, ScanState
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ScanView:
     """A scan job: where it stands (None: it has never begun), and its last report that is none of a dry run."""
 

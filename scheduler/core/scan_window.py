@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from scheduler.core.compensator import Coverage, Page, Window
 from scheduler.core.scan import Counts, ScanReport, ScanState
 from scheduler.core.source import Compensate
+from scheduler.core.value_object import value_object
 
 UNLISTED = "older than what the provider still lists"
 FORGOTTEN = "older than what the inbox remembers: the source's `keep` was shorter than the time without a scan"
@@ -22,7 +23,7 @@ FORGOTTEN = "older than what the inbox remembers: the source's `keep` was shorte
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Present:
     """What is known when a step of a scan is decided: our clock, the provider's minus ours (0: nobody told it), and
     `forgotten`: of events that were received later than this, by our clock, every id is known (None: of all)."""

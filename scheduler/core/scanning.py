@@ -6,16 +6,16 @@ Instants are the provider's time; only `began_at` and `received_at` are ours.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scheduler.core.compensator import Coverage, ListedEvent, Page, Undecodable, Window
 from scheduler.core.event import Known
 from scheduler.core.scan import Counts, ScanState
 from scheduler.core.source import Compensate
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Sorted:
     """What a page holds, each event once, the oldest first: `known` are those that the inbox has, and `late` how many
     of these came by an earlier scan and still by no webhook; `missing` those that it lacks, old enough to be stored;

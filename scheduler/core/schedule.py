@@ -15,13 +15,14 @@ Rules for the days when the clock changes, as Debian's cron has them:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
 from croniter import croniter
+
+from scheduler.core.value_object import value_object
 
 from .cron_text import COLUMNS, DAY, MONTH, WEEKDAY, Column, CronText, Field, read
 from .errors import ScheduleError
@@ -40,7 +41,7 @@ _SECOND = timedelta(seconds=1)
 _MOST_EXPRESSIONS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Schedule:
     """The union of cron `expressions` in a `zone`, valid once constructed.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Secret:
     """Where a secret is read when the run starts: exactly one of the two."""
 

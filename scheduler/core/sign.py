@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
 from scheduler.core.job import Job
 from scheduler.core.model import FailReason, Status
+from scheduler.core.value_object import value_object
 
 EARLY = timedelta(minutes=1)
 """The clock of the other machine may be ahead of ours by so much, and its cron so early."""
@@ -30,7 +30,7 @@ class Word(StrEnum):
     LOG = "log"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Sign:
     """`rid` ties the signs of one run together: with it each may be told again, and changes nothing then. `exit_code`
     goes with SUCCESS (0) and FAIL. `text`: the last bytes of what it printed, LONGEST_TEXT at most, of which `omitted`
@@ -53,7 +53,7 @@ class Sign:
         return self.ago + (self.took or timedelta())
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Noted:
     """`run`: the one that a sign was about, None if it was about none. `new`: it changed something."""
 
@@ -84,7 +84,7 @@ def occurrence_of(job: Job, began: datetime) -> datetime | None:
     return last if last is not None and began - last <= job.watch.grace else None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Fate:
     """How a run ended: a final status, and of a failed one why and in which words."""
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
 
 from scheduler.core.model import Json
 from scheduler.core.preset import Answer, EventFields, Handshake
 from scheduler.core.secret import Secret
+from scheduler.core.value_object import value_object
 
 MAX_BODY = 1 << 20
 """Bytes of a request's body, unless the source says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class FetchCurrent:
     """Before a run of an event starts, the state of what the event is about is asked for. `url` is a template like an
     `http` job's; `headers` may hold secrets."""
@@ -28,7 +29,7 @@ class FetchCurrent:
     headers: Mapping[str, str | Secret] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Source:
     """`scheme` and `options` name the way of signing (`scheduler.signatures`); `url` is the address as registered with
     the provider. `keep` is how long an event's id is remembered; `rate` is in requests per second (None: no limit),
@@ -79,7 +80,7 @@ class OnDead(StrEnum):
     """Later events of the subject wait until somebody retries or discards it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OnEvent:
     """This job gets one run per event of `source` whose type one of the globs `types` matches (none: every type) and
     for which `where`, a JMESPath expression over the body, is true ("": every event)."""
@@ -91,7 +92,7 @@ class OnEvent:
     on_dead: OnDead = OnDead.GO_ON
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Compensate:
     """This job scans the events that a provider lists for those whose webhook never came. `options` are what the
     compensator's model validated (`with:`); secrets in them are named, not held."""

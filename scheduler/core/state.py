@@ -7,9 +7,10 @@ that as well would cost a write per run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from scheduler.core.value_object import value_object
 
 
 class State(StrEnum):
@@ -46,7 +47,7 @@ class Why(StrEnum):
     OUTAGE = "outage"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Flip:
     """A change of a job's kept state. `at` is when it became so: of a miss its deadline, however late that was seen.
     `deadline`: the one that must still be stored for the flip to be true. `run`: the run whose end made it, if one did.
@@ -64,7 +65,7 @@ class Flip:
     id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Facts:
     """What is known of a job at one moment. `threshold` is its `alert_after`."""
 
@@ -120,7 +121,7 @@ def after_withdrawal(kept: State, deadline: datetime | None, failures: int, thre
     return State.FAILING if failures >= threshold else State.UP
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Unwatched:
     """A stretch in which no daemon was up, or none could reach the database."""
 

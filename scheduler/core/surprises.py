@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from scheduler.core.value_object import value_object
 
 from .clock_changes import ClockChange, clock_changes, times_in_words
 from .cron_text import COLUMNS, CronText, Field
@@ -23,7 +24,7 @@ _NO_PLACE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Surprise:
     """`code` names the kind: `both-days` and the like; it never changes."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
 from scheduler.core.model import Json
+from scheduler.core.value_object import value_object
 
 
 class Kind(StrEnum):
@@ -31,7 +32,7 @@ USUAL = (Kind.MISSED.value, Kind.FAILING.value, Kind.RECOVERED.value)
 _GOES_WITH = {Kind.SCAN_OVERDUE: Kind.MISSED, Kind.DEAD_LETTER: Kind.FAILING}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Tiding:
     """`since`: when it became so (of a miss: its deadline). `key`: one notification per channel and key, for ever (the
     id of a flip, of a run). `run`: the run that it is about, if any. `detail`: what the text needs and the ledger does
@@ -46,7 +47,7 @@ class Tiding:
     detail: Mapping[str, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Entry:
     """A tiding as it waits for one channel."""
 

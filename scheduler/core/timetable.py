@@ -10,16 +10,17 @@ from array import array
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+
+from scheduler.core.value_object import value_object
 
 from .offsets import DAY
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Rule:
     """One expression as numbers.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from scheduler.core.execution import Bus
 from scheduler.core.model import Run, Status
 from scheduler.core.ports import Transaction
 from scheduler.core.requests import Settlement
+from scheduler.core.value_object import value_object
 from scheduler.engine.announce import announce, ends
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.fan_out import check_loaded, follow_ups
@@ -18,7 +19,7 @@ from scheduler.engine.in_force import InForce
 from scheduler.engine.outgoing import put_pings
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Aftermath:
     """The runs that changed, and what that made of their jobs: to be published after the commit. `live` as in
     core.requests.Settled."""

@@ -14,6 +14,7 @@ from scheduler.core.model import ScheduleVersion, Skip
 from scheduler.core.ports import Transaction
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
 from scheduler.core.stamp import to_text
+from scheduler.core.value_object import value_object
 from scheduler.engine.swap import schedule_of
 
 NAMED = 100
@@ -22,7 +23,7 @@ NAMED = 100
 _TICK = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Gap:
     """`count` instants that follow one another in the schedule and have no entry."""
 

@@ -8,7 +8,6 @@ as its trust: until 75 % (TERM) and 90 % (KILL) of the lease, counted from befor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -18,6 +17,7 @@ from scheduler.core.execution import Bus, Clock, Switch
 from scheduler.core.hints import Word
 from scheduler.core.look import Look
 from scheduler.core.ports import Store
+from scheduler.core.value_object import value_object
 from scheduler.engine.in_force import InForce
 
 log = structlog.get_logger("engine")
@@ -36,7 +36,7 @@ LONGEST_SILENCE = 10.0
 """Seconds after which a supervisor that does not answer counts as dead."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Seen:
     beat: int
     since: float

@@ -12,12 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import structlog
 
 from scheduler.core.errors import SchedulerError
+from scheduler.core.value_object import value_object
 
 log = structlog.get_logger("engine")
 
@@ -34,7 +34,7 @@ LULL, LINGER = 0.001, 0.015
 long at the latest."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Asked(Generic[T, A]):
     items: Sequence[T]
     ticket: Any

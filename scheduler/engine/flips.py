@@ -24,6 +24,7 @@ from scheduler.core.state import (
     reached,
 )
 from scheduler.core.tiding import Kind, Tiding
+from scheduler.core.value_object import value_object
 from scheduler.engine.announce import announce, announced
 from scheduler.engine.deadlines import refresh_deadlines
 from scheduler.engine.unwatched import watch_log
@@ -32,7 +33,7 @@ US = "schedulerd"
 """The author of what nobody asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Flipped:
     """What a transaction stored: to be published when it is committed. `told`: notifications that wait since then."""
 

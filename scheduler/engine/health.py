@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from scheduler.core.durations import format_duration
 from scheduler.core.execution import Clock
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.remark import Remark
+from scheduler.core.value_object import value_object
 from scheduler.engine.beats import LONGEST_SILENCE, Beats
 from scheduler.engine.disk import Disk
 from scheduler.engine.drain import Drain
@@ -38,7 +38,7 @@ RECENT = timedelta(minutes=10)
 """So long it is told that a supervisor was lost."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Watched:
     """What is looked at. `supervisor` gives its process id and for how many seconds it has been silent."""
 

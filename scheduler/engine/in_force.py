@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from scheduler.core.job import Configuration, Job
+from scheduler.core.value_object import value_object
 from scheduler.engine.subscribers import Subscriber, by_source
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Loaded:
     """`followers`: the enabled jobs that run after others, by the name of the other. `subscribers`: those that events
     concern, by source."""

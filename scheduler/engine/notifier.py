@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -26,6 +26,7 @@ from scheduler.core.notification import Fate, Result, Standing, Waiting
 from scheduler.core.notifying import LONGEST_SAID, Parcel, budget, next_message, parcels, results, stands
 from scheduler.core.ports import Store
 from scheduler.core.queries import Readable
+from scheduler.core.value_object import value_object
 from scheduler.engine.dispatch import messages
 from scheduler.engine.in_force import InForce, Loaded
 
@@ -46,7 +47,7 @@ NOTHING_SAID = Answer(False, "nothing was said")
 _GONE = "no channel of this name is configured any more"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Done:
     """What was sent and is not written yet."""
 

@@ -11,7 +11,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -24,6 +24,7 @@ from scheduler.core.ping import DAEMON, MOST_BODY, START, Answer, Ping, Send, ad
 from scheduler.core.ports import Store
 from scheduler.core.queries import Readable
 from scheduler.core.secret import Secret
+from scheduler.core.value_object import value_object
 from scheduler.engine.in_force import InForce, Loaded
 from scheduler.engine.targets import Targets
 
@@ -47,7 +48,7 @@ MOST = 1_000
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Start:
     job: str
     run: str
@@ -56,7 +57,7 @@ class _Start:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Told:
     what: Ping | _Start
     answer: Answer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scheduler.core.stamp import from_text, to_text
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SetBack:
     """Instants up to `until` may have their entries already, although the clock shows less; noticed `at` (by the new
     time)."""

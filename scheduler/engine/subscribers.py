@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from scheduler.core.place import NotApplicable, Place
 from scheduler.core.signature import Headers
 from scheduler.core.source import OnEvent, Order
 from scheduler.core.type_globs import type_matches
+from scheduler.core.value_object import value_object
 from scheduler.engine.new_run import new_run
 
 DEEPEST = 200
@@ -24,7 +25,7 @@ DEEPEST = 200
 _MICROSECOND = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Subscriber:
     """A job with the condition that its author wrote, compiled once (None: every event of the types)."""
 
@@ -33,7 +34,7 @@ class Subscriber:
     where: Place | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Told:
     """An event with its body read once for all its subscribers. `seq` is that of its row; `late`: a newer one of its
     subject came before it."""

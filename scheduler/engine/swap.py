@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -16,6 +16,7 @@ from scheduler.core.ports import Transaction
 from scheduler.core.requests import Defined, Due, Leftover
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION, Schedule
 from scheduler.core.state import Flip, State, Why
+from scheduler.core.value_object import value_object
 from scheduler.engine.anew import settled_by_edit
 from scheduler.engine.flips import amend_deadlines
 from scheduler.engine.left_held import count_left, settle_left
@@ -30,7 +31,7 @@ _TICK = timedelta(microseconds=1)
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Difference:
     """Names of jobs, by what the new configuration does to them."""
 

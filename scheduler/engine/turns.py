@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from scheduler.core.durations import format_duration
@@ -13,6 +13,7 @@ from scheduler.core.job import Job
 from scheduler.core.model import Skip, SkipReason
 from scheduler.core.policy import Plan, plan
 from scheduler.core.requests import Due
+from scheduler.core.value_object import value_object
 
 LEAST = timedelta(seconds=3)
 """A planner that turns every second is not worth a word about a shorter gap."""
@@ -20,7 +21,7 @@ SET = 1.0
 """Seconds by which clocks that run beside each other must part before one of them was set, or the machine slept."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Obstacle:
     """What turns fail of, and since when by the monotonic clock."""
 
@@ -28,7 +29,7 @@ class Obstacle:
     since: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Turn:
     """The beginning of a turn: by the clock of planning, and by those that never step."""
 

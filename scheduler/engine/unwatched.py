@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from scheduler.core.look import COUNTED
 from scheduler.core.ports import Transaction
 from scheduler.core.stamp import from_text, to_text
 from scheduler.core.state import Unwatched
+from scheduler.core.value_object import value_object
 
 LEAST = timedelta(minutes=1)
 """A shorter gap is none: what falls due in it is late, not missed."""
@@ -22,7 +23,7 @@ KEY = COUNTED
 """Of the installation's value: over all nodes, when somebody watched last, and the gaps before that."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WatchLog:
     """`at` None: nobody has ever watched. `text` is how it is stored, None if it is not; `writes`: how often it was."""
 

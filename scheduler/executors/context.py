@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from scheduler.core.children import Children
 from scheduler.core.execution import Scanning
+from scheduler.core.value_object import value_object
 from scheduler.executors.attempts.records import AttemptRecords
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Context:
     """`environ` is the daemon's environment (for secrets, never handed on), `slots` the runs at once on this node,
     `workdir` the absolute directory of jobs that name none, and what relative ones are relative to,

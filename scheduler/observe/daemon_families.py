@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from scheduler.core.canary import CanaryFacts
 from scheduler.core.job import Configuration
 from scheduler.core.ping import Standing
 from scheduler.core.queries import Gauges
+from scheduler.core.value_object import value_object
 from scheduler.observe.exposition import clean
 from scheduler.observe.notification_family import notification_families
 from scheduler.observe.ring_families import canary_families, ping_families
@@ -33,7 +34,7 @@ class Turning(Protocol):
     errors: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OwnState:
     """What a node says of itself: what its remarks are about, whether it stands aside because it cannot load what is in
     force, how many of its slots are taken, by how many seconds the database's clock is ahead of its own, how the canary
@@ -48,7 +49,7 @@ class OwnState:
     pings: Mapping[str, Standing] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Surroundings:
     """`build`: version, Python's version, tzdata's version."""
 

@@ -12,7 +12,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -22,6 +22,7 @@ from scheduler.core.job import Configuration
 from scheduler.core.look import Look
 from scheduler.core.notices import Bus, Notice
 from scheduler.core.queries import Gauges, Readable
+from scheduler.core.value_object import value_object
 from scheduler.observe.daemon_families import (
     HTTP_BOUNDS,
     START_DELAY_BOUNDS,
@@ -184,7 +185,7 @@ class Metrics:
             listener(self._tally, notice.fields)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Refresher:
     """What keeps `metrics` up to date, in a loop of its own."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,12 +13,13 @@ from scheduler.core.job import Configuration
 from scheduler.core.queries import Gauges, Queries
 from scheduler.core.scan_queries import ScanView
 from scheduler.core.scanning import overdue_since
+from scheduler.core.value_object import value_object
 from scheduler.observe.tally import Tally
 
 RESULTS = ("injected", "known", "too_young", "undecodable")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ScanLook:
     """What the database said of scans. `overdue` counts by source the events whose webhook nobody waits for any longer;
     `holes` the parts of its past that cannot be proven complete."""

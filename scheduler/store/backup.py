@@ -6,15 +6,15 @@ import os
 import sqlite3
 import tempfile
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.core.canary import CANARY
 from scheduler.core.errors import InvalidInput, Refused, SchedulerError
+from scheduler.core.value_object import value_object
 from scheduler.store.dialects.base import PATIENCE
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Backup:
     """`size` in bytes; `revision` of the schema; `runs`: those of the ledger but for the canary's, so that people see
     what they have."""

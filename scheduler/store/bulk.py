@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Table, select
 
+from scheduler.core.value_object import value_object
 from scheduler.store.bulk_listed import Shape, insert_listed, insert_owners, rows_given, update_listed, updates
 from scheduler.store.bulk_prepared import insert_one, run_each, update_one
 from scheduler.store.bulk_values import Row, alike
@@ -35,7 +35,7 @@ def insert_all(
     return total
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Owned:
     """Rows of another table, of which each belongs to the row named in its column `owner`."""
 
@@ -96,7 +96,7 @@ def update_each(
     return total
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Change:
     """What `update_each` does with these rows. In the columns named by `often` most batches have one value for all
     rows, which costs less then."""

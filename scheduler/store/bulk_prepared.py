@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlalchemy import ClauseElement, ColumnElement, Table, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from scheduler.core.value_object import value_object
 from scheduler.store.bulk_values import Fields, Row, fields_of, fit, given, kept, name_of, unless_there
 from scheduler.store.session import Session
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Prepared:
     """A statement as the driver takes it: the fields of a row in the order of its question marks."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -27,6 +27,7 @@ from sqlalchemy.sql.expression import TableValuedAlias
 
 from scheduler.core.compensator import Window
 from scheduler.core.event import Event, Known, NewEvent, Reject, Via
+from scheduler.core.value_object import value_object
 from scheduler.store import forgetting
 from scheduler.store import rejects as rejects_kept
 from scheduler.store import tables as t
@@ -46,7 +47,7 @@ _E = t.events.c
 _GIVEN = text("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlEvents:
     session: Session
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, func, select, text, update
@@ -11,6 +10,7 @@ from sqlalchemy import bindparam, delete, func, select, text, update
 from scheduler.core.job import Queue
 from scheduler.core.model import Generation
 from scheduler.core.schedule import SCHEDULE_CODE, TZDATA_VERSION
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.rows import generation_of
 from scheduler.store.session import Session
@@ -21,7 +21,7 @@ ALWAYS = (Queue("default", concurrency=64), Queue("scans", concurrency=4))
 """Queues that exist even if nobody names them; a run whose queue is gone is served by `default`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlGenerations:
     session: Session
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, select
 
@@ -12,6 +11,7 @@ from scheduler.core.canary import CANARY
 from scheduler.core.errors import InvalidInput
 from scheduler.core.model import Cause, Status
 from scheduler.core.queries import CURSOR, Entry, Page, RunFilter
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.rows import RUN, WHOLE_RUN, runs_of, skip_of, whole_runs
 from scheduler.store.session import Session
@@ -20,7 +20,7 @@ _CURSOR = re.compile(CURSOR, re.ASCII)
 _START = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Place:
     """Everything before it has been shown: runs from `seq` on, skips from `skip` on."""
 

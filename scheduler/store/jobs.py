@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -15,6 +14,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from scheduler.core.model import Ack, JobState, Json, Pause, ScheduleVersion
 from scheduler.core.requests import Advance, Defined, Due
 from scheduler.core.state import Flip
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.acks import acks_of, put_ack
 from scheduler.store.bulk import insert_all, update_each
@@ -72,7 +72,7 @@ def _moved(kind: str) -> ReturningUpdate[Any]:
     return move.values(next_due_at=bindparam("new")).returning(job.name)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlJobs:
     session: Session
 

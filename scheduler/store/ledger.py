@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import and_, func, select
 
 from scheduler.core.model import Cause, Skip, SkipReason, Status
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.rows import RUN, run_of, skip_of, skip_of_run
 from scheduler.store.session import Session
@@ -21,7 +21,7 @@ _ELSEWHERE = t.runs.c.cause == Cause.API.value
 _HAS_INSTANT = and_(t.runs.c.scheduled_for.is_not(None), ~_BACKFILLED, ~_ELSEWHERE)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlLedger:
     session: Session
 

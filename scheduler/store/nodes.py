@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from sqlalchemy import bindparam, delete, exists, func, literal, select, update
 
 from scheduler.core.hints import Word
 from scheduler.core.model import Node
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.moved import refuse_moved_meanwhile
 from scheduler.store.rows import node_of
@@ -26,7 +26,7 @@ _ALONE = _STATE.with_for_update()
 _BEFORE = {"live": ("live",), "stopping": _HOLDING, "stopped": (*_HOLDING, "stopped")}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlNodes:
     session: Session
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlalchemy import Row, and_, bindparam, delete, or_, select, update
 
 from scheduler.core.notification import Fate, Pace, Result, Standing, Waiting
 from scheduler.core.tiding import Entry, Kind, Tiding
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.session import Session, chunks
 
@@ -31,7 +31,7 @@ _DUE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlNotifications:
     session: Session
 

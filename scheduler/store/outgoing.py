@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, func, or_, select, update
 
 from scheduler.core.ping import NewPing, Ping
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.bulk import update_each
 from scheduler.store.session import Session, chunks
@@ -19,7 +20,7 @@ the one that sends its end."""
 _TABLE = t.outgoing_pings.c
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlOutgoingPings:
     session: Session
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +26,7 @@ from scheduler.core.queries import (
 from scheduler.core.scan import Aside, Hole, ScanReport
 from scheduler.core.scan_queries import ScanView
 from scheduler.core.state import Flip
+from scheduler.core.value_object import value_object
 from scheduler.store import event_views, history, notification_views, rejects, scan_views
 from scheduler.store import tables as t
 from scheduler.store.flips import flips_of
@@ -41,7 +41,7 @@ AHEAD = 1_000
 """Runs before a waiting one are counted up to this number."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlQueries:
     session: Session
 

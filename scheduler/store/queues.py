@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import bindparam, func, literal, select, update
 
 from scheduler.core.errors import NotFound, Refused
 from scheduler.core.ports import Line
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.places import SOME_READY, refill, until_token
 from scheduler.store.queries import AHEAD
@@ -23,7 +23,7 @@ _LINE = select(_AHEAD.scalar_subquery(), _RUNNING.scalar_subquery())
 _AWAITED = select(t.queues).where(t.queues.c.rate.is_not(None), SOME_READY)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlQueues:
     session: Session
 

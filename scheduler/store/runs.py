@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -13,6 +12,7 @@ from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, upda
 from scheduler.core.job import Job
 from scheduler.core.model import ELSEWHERE, NewRun, Output, Run, Skip, Status, WaitsFor
 from scheduler.core.requests import Claim, Claimed, Due, Leftover, Promoted, Report, Settled, Settlement, Unfinished
+from scheduler.core.value_object import value_object
 from scheduler.store import cancel, elsewhere, retention, unfinished
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all, update_each
@@ -40,7 +40,7 @@ def _began(kind: str) -> Select[Any]:
     return select(t.runs.c.id, t.runs.c.job, began).where(listed(kind, t.runs.c.id))
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlRuns:
     session: Session
 

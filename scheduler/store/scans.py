@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Row, delete, select, update
 
 from scheduler.core.compensator import Undecodable, Window
 from scheduler.core.scan import Aside, Counts, Hole, ScanReport, ScanState
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.bulk import insert_all
 from scheduler.store.session import Session
@@ -22,7 +23,7 @@ REPORTS = 5_000
 _COUNTED = {field.name for field in fields(Counts)}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlScans:
     session: Session
 

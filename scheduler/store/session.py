@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import CursorResult, Result
 from sqlalchemy.sql.base import Executable
 
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ CHUNK = 5_000
 """Rows per statement at most: far below the limits on parameters, and below the time limit of a statement."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Session:
     """One transaction on one connection."""
 

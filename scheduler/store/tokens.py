@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, and_, delete, or_, select, update
 
 from scheduler.core.access import Role, Token
+from scheduler.core.value_object import value_object
 from scheduler.store import tables as t
 from scheduler.store.session import Session
 
 _LIVE = t.tokens.c.revoked_at.is_(None)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SqlTokens:
     session: Session
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SpawnFailed:
     """No program was executed. `stage` is one of `refused fork limits user cwd exec`, `errno` 0 for refused.
 
@@ -20,7 +22,7 @@ class SpawnFailed:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Exited:
     """The run is over and nothing of it is left, unless it was to be kept.
 
@@ -45,7 +47,7 @@ class Exited:
     ended: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SupervisorGone:
     """The supervisor has ended and been reaped; call `orphans.end_orphans` before anything counts as lost."""
 

@@ -11,9 +11,9 @@ import os
 import queue
 import threading
 import time
-from dataclasses import dataclass
 
 from scheduler.core.children import ChildSpec
+from scheduler.core.value_object import value_object
 
 LASTS = 60.0
 """Seconds after which something is looked at again: other things may have been mounted there."""
@@ -28,7 +28,7 @@ _BINARY = b"\x7fELF"
 Key = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Answer:
     near: str | None
     until: float

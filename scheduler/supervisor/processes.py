@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Process:
     """One process at the moment it was read; `started` is in clock ticks since boot (/proc/PID/stat, field
     22).

@@ -12,11 +12,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scheduler.core.errors import StartError
+from scheduler.core.value_object import value_object
 from scheduler.supervisor import linux, processes
 from scheduler.supervisor.events import Exited
 from scheduler.supervisor.loop import EXITS_FILE
@@ -28,7 +28,7 @@ _PATIENCE = 15.0  # seconds that a holder without a daemon gets before SIGKILL
 _ROUND = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Former:
     """Who held the directory before. `since`: CLOCK_BOOTTIME of its daemon's start, None after a reboot."""
 

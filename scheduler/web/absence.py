@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from scheduler.core.model import Node
+from scheduler.core.value_object import value_object
 
 _WORTH_TELLING = timedelta(seconds=1)
 """Of the time that a daemon took to leave, if it is known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Absence:
     """No daemon from the end of the one before (None: there was none, or it is forgotten) until the start of the next.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from scheduler.core.notices import Bus
 from scheduler.core.queries import Readable
 from scheduler.core.remark import Remark
 from scheduler.core.sign import Signs
+from scheduler.core.value_object import value_object
 from scheduler.web.asked import Asked
 from scheduler.web.reception import Receptions
 
@@ -54,7 +55,7 @@ def _no_channels(name: str) -> Tried:
     return Tried(False, "nothing is sent from here")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Backend:
     """`configuration` is what is in force on this node. `live_output` reads what a running attempt of this node has
     printed so far (None: not here). `metrics` gives the exposition text from memory. `remarks` is what

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from starlette.requests import Request
 
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput
+from scheduler.core.value_object import value_object
 from scheduler.web.answers import Malformed
 from scheduler.web.inputs import BODY_LIMIT, parse_json, plain_name, read_body
 from scheduler.web.values import ASCII, INSTANT, LONGEST, Named, Schema, Value, flag_of, instant_of, number_of, shown
@@ -31,7 +31,7 @@ class Field(Value, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Text(Named):
     """Empty if it is absent. `of`: the words there are. `ascii`: printable ASCII without blanks around it."""
 
@@ -64,7 +64,7 @@ class Text(Named):
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Flag(Named):
     required: bool = False
 
@@ -76,7 +76,7 @@ class Flag(Named):
         return value is not None and flag_of(value, self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Number(Named):
     default: int
     low: int
@@ -95,7 +95,7 @@ class Number(Named):
         return number_of(value, self.name, self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Instant(Named):
     """None if it is absent."""
 
@@ -113,7 +113,7 @@ class Instant(Named):
         return instant_of(value, self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Duration(Named):
     """A timedelta, None if it is absent."""
 
@@ -131,7 +131,7 @@ class Duration(Named):
         return parse_duration(value)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Names(Named):
     """A list of at least one name; empty if it is absent."""
 
@@ -153,7 +153,7 @@ class Names(Named):
         return [plain_name(one) for one in value]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Anything(Named):
     """Any JSON."""
 
@@ -167,7 +167,7 @@ class Anything(Named):
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Items(Named):
     """A list of 1 to `most` objects with these fields; None if it is absent."""
 
@@ -194,7 +194,7 @@ class Items(Named):
         return read
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Body:
     """An object with these fields and no others; where none is required the body may be left out. `media`: how it is
     written."""

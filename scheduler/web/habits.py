@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from scheduler.core.durations import format_duration, parse_duration
 from scheduler.core.model import Cause, Run
+from scheduler.core.value_object import value_object
 from scheduler.web.present import Shown
 
 FEWEST = 10
@@ -24,7 +24,7 @@ _FAR = 24
 """A limit so many times as long as one that fits is far off: too short ones are a nuisance, too long ones only slow."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Lengths:
     """Seconds, ascending; at least FEWEST."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import islice
@@ -15,6 +14,7 @@ from scheduler.core.job import EXTERNAL, Job
 from scheduler.core.model import Pause
 from scheduler.core.queries import JobView
 from scheduler.core.state import Facts, Flip, State, shown
+from scheduler.core.value_object import value_object
 from scheduler.web.present import Shown, pause_json, run_json, skip_json, when
 
 STATES = (
@@ -170,7 +170,7 @@ def flip_json(flip: Flip) -> Shown:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Planned:
     """A job whose coming occurrences are asked for. `first` is the next one, if that is known already."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from typing import cast
@@ -14,6 +13,7 @@ from starlette.responses import Response
 
 from scheduler.core.access import Access, Caller
 from scheduler.core.errors import InvalidInput
+from scheduler.core.value_object import value_object
 from scheduler.web.answers import Answer, Problem
 from scheduler.web.facts import facts
 from scheduler.web.fields import Body
@@ -24,7 +24,7 @@ Endpoint = Callable[[Request], Response] | Callable[[Request], Awaitable[Respons
 _HOW = "`schedctl token create NAME --role {role}` makes one; or use the Unix socket, as schedctl does"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Operation:
     """`answer`: the schema of what comes with `status`. `media`: if that is no JSON. `repeated`: also answered with
     200, when the request had been made before. The endpoint's docstring is the description."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from scheduler.core.errors import NotFound
 from scheduler.core.model import ELSEWHERE, Output, Status
 from scheduler.core.queries import RunDetail
+from scheduler.core.value_object import value_object
 from scheduler.web.backend import Backend
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Printed:
     """Of one attempt; `running`: more may follow. No output: it wrote nothing, or nothing is
     known of it (yet, or any more)."""

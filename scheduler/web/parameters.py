@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 
 from starlette.requests import Request
 
 from scheduler.core.errors import InvalidInput
+from scheduler.core.value_object import value_object
 from scheduler.web.values import ASCII, INSTANT, LONGEST, Named, Schema, flag_of, instant_of, number_of
 
 LONGEST_LIST = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Text(Named):
     """Empty if it is not given. `pattern` tells others what is taken; whoever uses the text checks it."""
 
@@ -32,7 +32,7 @@ class Text(Named):
         return value.replace("\x00", "\ufffd")  # No database takes it, and nothing has it in its name.
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Words(Named):
     """All values of a repeatable, comma-separated parameter; `of`: the ones there are, `fold`: in any case."""
 
@@ -57,7 +57,7 @@ class Words(Named):
         return words
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Number(Named):
     default: int
     low: int
@@ -75,7 +75,7 @@ class Number(Named):
         return number_of(int(text) if plain else text, self.name, self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Flag(Named):
     default: bool = False
 
@@ -90,7 +90,7 @@ class Flag(Named):
         return flag_of({"true": True, "false": False}.get(text), self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Instant(Named):
     """None if it is not given."""
 
@@ -103,7 +103,7 @@ class Instant(Named):
         return None if text is None else instant_of(text, self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Header(Named):
     """A header of at most `limit` printable characters; None if it is not given."""
 

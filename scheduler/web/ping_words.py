@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.sign import Word
+from scheduler.core.value_object import value_object
 
 PREFIX = "/ping/"
 HEADER = "-"
@@ -20,7 +20,7 @@ MOST_SECONDS = 366 * 86_400.0
 _WORDS = {"": Word.SUCCESS, "start": Word.START, "fail": Word.FAIL, "log": Word.LOG}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Address:
     """The parts of a path, decoded. `rest`: what stands behind the job, None if that is more than one part."""
 
@@ -29,7 +29,7 @@ class Address:
     rest: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Said:
     """As in core.sign.Sign."""
 

@@ -11,7 +11,6 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +19,7 @@ import uvicorn
 from anyio import to_thread
 from starlette.types import ASGIApp
 
+from scheduler.core.value_object import value_object
 from scheduler.web.connection import KEEP_ALIVE_SECONDS, Connection
 from scheduler.web.door import Door, places_for
 from scheduler.web.event_loop import new_event_loop
@@ -63,7 +63,7 @@ class Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._over.set)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Face:
     """One address: what is served there, and by what."""
 

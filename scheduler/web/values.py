@@ -3,12 +3,12 @@ taken. What is wrong is an InvalidInput that names it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from scheduler.core.errors import InvalidInput
 from scheduler.core.stamp import from_text
+from scheduler.core.value_object import value_object
 
 Schema = dict[str, Any]
 
@@ -30,7 +30,7 @@ class Value(Protocol):
     def schema(self) -> Schema: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Named:
     """What every value has, wherever it stands."""
 

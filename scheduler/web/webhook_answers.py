@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 
 from starlette.types import Scope, Send
 
 from scheduler.core.event import Stored
 from scheduler.core.preset import Answer
+from scheduler.core.value_object import value_object
 from scheduler.web.answers import RETRY_AFTER
 from scheduler.web.connection import AT_ONCE
 
@@ -29,7 +29,7 @@ _quoted = json.JSONEncoder().encode
 _WITHOUT_BODY = frozenset({204, 205, 304})
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ready:
     """A whole answer. `head`: its header lines."""
 

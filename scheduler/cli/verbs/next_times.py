@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from scheduler.cli.times import ago, at, column, typed, zone_or_utc
 from scheduler.cli.verb import verb
 from scheduler.core.errors import InvalidInput, ScheduleError
 from scheduler.core.stamp import to_text
+from scheduler.core.value_object import value_object
 from scheduler.core.zone import zone_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def next_times(
     return _of_jobs(surface, job, after, count)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Expressions:
     """What was typed in place of a job."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from scheduler.cli.words import pause_of
 from scheduler.core.durations import parse_duration
 from scheduler.core.errors import InvalidInput, NotFound
 from scheduler.core.stamp import to_text
+from scheduler.core.value_object import value_object
 
 MANY = 20
 """Jobs that are told one by one."""
@@ -82,7 +82,7 @@ def resume(surface: Surface, **which: Any) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Chosen:
     """Which jobs are meant: names, or all, or all of a team or with a tag."""
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from scheduler.core.event import NewEvent
 from scheduler.core.preset import Answer
 from scheduler.core.signature import Accepted, Diagnosis, Headers, Incoming, Rejected
 from scheduler.core.stamp import to_text
+from scheduler.core.value_object import value_object
 
 if TYPE_CHECKING:
     from scheduler.web.reception import Reception
@@ -80,7 +81,7 @@ def verify(
     return 0 if found.valid else 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Judged:
     source: str
     answer: NewEvent | Answer | Rejected

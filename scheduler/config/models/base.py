@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from scheduler.core.value_object import value_object
 
-@dataclass(frozen=True, slots=True)
+
+@value_object
 class Nested:
     """Annotates a field whose mapping form is this model, where the field's own type does not say so."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field, PlainValidator, ValidationInfo, WithJsonSchema
@@ -13,6 +12,7 @@ from scheduler.config.models.secret import SecretModel
 from scheduler.config.refusal import refuse, shown
 from scheduler.core.model import Json
 from scheduler.core.secret import Secret
+from scheduler.core.value_object import value_object
 
 
 def _ping_url(value: object, info: ValidationInfo) -> str | SecretModel:
@@ -41,7 +41,7 @@ class HeartbeatModel(Model):
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Heartbeat:
     """`expected`: the job has a deadline. `ping_url`: who is told of its runs outside; None: nobody."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from scheduler.core.value_object import value_object
 
-@dataclass(frozen=True, slots=True)
+
+@value_object
 class Line:
     """Before a run of some priority in a queue: runs that are ready (counted up to a thousand), and those that run."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -19,9 +18,10 @@ from scheduler.core.ports.outgoing import OutgoingPings
 from scheduler.core.ports.queues import Queues
 from scheduler.core.ports.runs import Runs
 from scheduler.core.ports.scans import Scans
+from scheduler.core.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Transaction:
     """One database transaction: its verbs by what they are about."""
 
@@ -38,7 +38,7 @@ class Transaction:
     outgoing: OutgoingPings
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Writing(Transaction):
     """One that may write. `now`: the time that planning uses, when it began."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.core.masking import Masks, Span, replaced
+from scheduler.core.value_object import value_object
 
 _BLOCK = 4096
 _PUNCH_KEEPING_SIZE = 0x03  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Excerpt:
     """The first and the last bytes and the number left out between them (before masking)."""
 

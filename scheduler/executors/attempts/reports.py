@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from scheduler.core.model import Json
+from scheduler.core.value_object import value_object
 from scheduler.executors.attempts.values import RESULT_LIMIT, clean_text, parse
 
 LINE_LIMIT = 64 * 1024
@@ -19,7 +20,7 @@ _CHUNK = 64 * 1024
 _AT_ONCE = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Reported:
     """The newest of each kind; None where nothing has been reported."""
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from scheduler.core.model import Json, Run
 from scheduler.core.secret import Secret
+from scheduler.core.value_object import value_object
 from scheduler.executors.attempts.privacy import keep_to_owner, passable
 from scheduler.executors.attempts.values import to_json
 
@@ -99,7 +100,7 @@ class Workspace:
             os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class About:
     """What a later daemon needs to know about an attempt. `sources` say where its secrets came from, by name, so that
     they can be masked then, too."""

@@ -11,6 +11,7 @@ from typing import IO
 from scheduler.core.children import ChildExit
 from scheduler.core.job import Limits
 from scheduler.core.outcome import Span
+from scheduler.core.value_object import value_object
 from scheduler.executors.workers.channels import Channel
 from scheduler.executors.workers.wire import Message
 
@@ -18,7 +19,7 @@ PROGRAM = "scheduler.executors.workers.main"
 _LAST_WORDS = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Place:
     """What a worker process has for its whole life: tasks of different places never meet in one process."""
 
@@ -27,7 +28,7 @@ class Place:
     limits: Limits = field(default_factory=Limits)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Answer:
     """What came of a task: `message`, what the worker said; else `why` we ended it; else that the worker `died` by
     itself (`last_words`: what it printed), `failed` to start, is `lost` for no reason of the task, or that there is no

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Protocol
 
 from scheduler.core.channel import Answer, Channel, Message
 from scheduler.core.model import Json
+from scheduler.core.value_object import value_object
 
 WITHIN = 10.0
 """Seconds for which nothing may come from a channel before it counts as silent."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Target:
     """A channel with its secrets read. Only the process that sends has it, and the pipe to it."""
 
