@@ -193,12 +193,16 @@ _CHANGED = (
     "took",
 )
 
+_CHANGED_BY_SUCCESS = ("status", "reason", "error", "exit_code", "signal", "result", "finished_at", "took")
+"""All that a success changes: what is not written need not be looked for in indexes either."""
+
 _OFTEN_ALIKE = tuple(name for name in _CHANGED if name not in ("started_at", "finished_at", "took"))
 
 
 def _of_runs(runs: Sequence[Run]) -> Change:
-    rows = [{"seq": run.seq, **{name: getattr(run, name) for name in _CHANGED}} for run in runs]
-    return Change(t.runs, ("seq",), rows, _OFTEN_ALIKE)
+    names = _CHANGED_BY_SUCCESS if all(run.status is Status.COMPLETED for run in runs) else _CHANGED
+    rows = [{"seq": run.seq, **{name: getattr(run, name) for name in names}} for run in runs]
+    return Change(t.runs, ("seq",), rows, tuple(name for name in _OFTEN_ALIKE if name in names))
 
 
 def _of_attempts(pairs: Sequence[tuple[Run, Settlement]], now: datetime) -> Change:

@@ -26,17 +26,25 @@ class UtcInstant(TypeDecorator[datetime]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else Text())
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise TypeError(f"naive datetime {value!r} where an instant is stored")
-        value = value.astimezone(UTC)
-        return value if dialect.name == "postgresql" else value.isoformat(timespec="microseconds")[:26] + "Z"
+    # Not process_bind_param and process_result_value: what SQLAlchemy puts around them takes longer than the work.
+    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], Any]:
+        return _aware if dialect.name == "postgresql" else _write
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:
-        # Not process_result_value: what SQLAlchemy puts around that takes longer than the work itself.
         return _in_utc if dialect.name == "postgresql" else _read
+
+
+def _aware(value: datetime | None) -> datetime | None:
+    if value is None or value.tzinfo is UTC:
+        return value
+    if value.tzinfo is None:
+        raise TypeError(f"naive datetime {value!r} where an instant is stored")
+    return value.astimezone(UTC)
+
+
+def _write(value: datetime | None) -> str | None:
+    here = _aware(value)
+    return None if here is None else here.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def _read(value: str | None) -> datetime | None:
