@@ -28,13 +28,14 @@ class Column:
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], total: int | None) -> list[str]:
     """Header and rows as lines of at most `total` columns; a row with a wrapped cell is several of them, joined by line
     ends. None: nothing is cut or wrapped."""
-    cells = [[plain(cell) for cell in row] for row in rows]
+    # As a whole, because there may be thousands of rows.
+    cells = [row if "".join(row).isprintable() else [plain(cell) for cell in row] for row in rows]
     shown = list(range(len(columns)))
-    widths = [
-        max([width(columns[index].title), *(width(row[index]) for row in cells)]) for index in range(len(columns))
-    ]
+    titles = [column.title for column in columns]
+    widths = [_widest(column) for column in zip(titles, *cells, strict=True)]
     if total is None:
-        return [_padded(row, widths) for row in [[column.title for column in columns], *cells]]
+        sizes = [min(size, CAP) for size in widths]
+        return [_padded(row, sizes) for row in (titles, *cells)]
     shown, widths = _fit(columns, widths, shown, total)
     chosen = [columns[index] for index in shown]
     sizes = [widths[index] for index in shown]
@@ -76,6 +77,10 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return gap.join(pad(clip(cell, size), size) for cell, size in zip(cells, widths, strict=True)).rstrip()
 
 
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
-    gap = " " * GAP
-    return gap.join(pad(cell, min(size, CAP)) for cell, size in zip(cells, widths, strict=True)).rstrip()
+def _widest(cells: Sequence[str]) -> int:
+    return max(map(len if "".join(cells).isascii() else width, cells))
+
+
+def _padded(cells: Sequence[str], sizes: Sequence[int]) -> str:
+    padding = str.ljust if "".join(cells).isascii() else pad
+    return (" " * GAP).join(map(padding, cells, sizes)).rstrip()
