@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import event
+from sqlalchemy.exc import NotSupportedError
 
 from scheduler.core.errors import Unavailable
 from scheduler.core.ports import Transaction
@@ -66,6 +67,12 @@ def _take_the_names(store: SqlStore) -> None:
     with store._database.engine.connect() as connection:
         for number in range(100):
             driver_of(connection).pgconn.exec_(b"PREPARE _pg3_%d AS SELECT 1" % number)
+
+
+def test_where_nothing_is_prepared_a_wrong_statement_is_nobody_else_s_fault(store: SqlStore) -> None:
+    """It has the same code, and would be tried for ever."""
+    with pytest.raises(NotSupportedError), store._inside(store._database.reading) as session:
+        session.connection.exec_driver_sql("SELECT DISTINCT name FROM jobs FOR UPDATE")
 
 
 @pytest.mark.parametrize(("meanwhile", "again"), [(_alter, True), (_forget, False), (_take_the_names, False)])

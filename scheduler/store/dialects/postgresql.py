@@ -108,9 +108,11 @@ class PostgresDatabase:
             driver.prepare_threshold = OFTEN if known else None
 
     def _prepare_anew(self, context: ExceptionContext) -> None:
-        """On new connections; nothing any more where it was not ours alone."""
+        """On new connections; nothing any more where it was not ours alone. Where nothing is prepared, the statement
+        itself is wrong."""
         state = getattr(context.original_exception, "sqlstate", None)
-        if state in _SPOILT:
+        prepares = context.connection is not None and driver_of(context.connection).prepare_threshold is not None
+        if state in _SPOILT and prepares:
             context.is_disconnect = True
             self._prepares = self._prepares and state == _ALTERED
 
@@ -157,6 +159,8 @@ class PostgresDatabase:
         if not isinstance(original, psycopg.Error):
             return None
         state = original.sqlstate or ""
+        if state in _SPOILT and not (isinstance(error, DBAPIError) and error.connection_invalidated):
+            return None
         for prefix, (reason, hint) in _FAULTS.items():
             if state.startswith(prefix):
                 return DatabaseAway(f"database {self.place()}: {reason}", hint=hint)
