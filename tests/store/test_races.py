@@ -247,6 +247,18 @@ def test_settling_and_claiming_of_one_job_do_not_wait_for_each_other(postgres_pl
     store.close()
 
 
+def test_runs_whose_locks_somebody_is_changing_hide_no_others(postgres_place: Place) -> None:
+    """They cannot step aside, and there may be more of them than a claim wants."""
+    store = postgres_place.open()
+    set_up(store)
+    other = new_run("job")
+    add(store, *[new_run("job", lock=f"lock:{number}") for number in range(5)], other)
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("SELECT key FROM locks FOR UPDATE")
+        assert [run.id for run in claim(store, limit=1)] == [other.id]
+    store.close()
+
+
 def test_writers_in_threads_wait_for_each_other(store: SqlStore) -> None:
     set_up(store)
 
