@@ -230,7 +230,7 @@ def _dressed(logger: Any, method: str, event: MutableMapping[str, Any]) -> Mutab
         "event": event.pop("event", None),
     }
     for name, value in event.items():
-        line[name] = to_text(value) if isinstance(value, datetime) and value.tzinfo is not None else value
+        line.setdefault(name, to_text(value) if isinstance(value, datetime) and value.tzinfo is not None else value)
     return line
 
 
