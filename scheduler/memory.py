@@ -25,7 +25,7 @@ _M_ARENA_MAX = -8
 
 
 LATEST = 600.0
-"""Seconds after which it is tidied in any case, also while there is always something at work."""
+"""Seconds after the first reload after which it is tidied in any case: there may always be something at work."""
 
 
 class Lull:
@@ -37,17 +37,18 @@ class Lull:
         self._work = work
         self._busy = busy
         self._monotonic = monotonic
-        self._from: float | None = None
+        self._from = self._latest = float("inf")
 
     def ask(self) -> None:
         """From any thread."""
-        self._from = self._monotonic() + QUIET
+        now = self._monotonic()
+        self._from, self._latest = now + QUIET, min(self._latest, now + LATEST)
 
     def round(self) -> None:
         """To be called again and again, from one thread."""
-        late = -1.0 if self._from is None else self._monotonic() - self._from
-        if late >= LATEST or (late >= 0 and not self._busy()):
-            self._from = None
+        now = self._monotonic()
+        if now >= self._latest or (now >= self._from and not self._busy()):
+            self._from = self._latest = float("inf")
             self._work()
 
 

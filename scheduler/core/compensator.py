@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol
-
-from scheduler.core.value_object import value_object
 
 Json = Any
 """Anything `json.dumps` takes."""
@@ -23,7 +21,7 @@ Cursor = Json
 maybe by another process, maybe hours later."""
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Window:
     """Events that occurred in `[start, end]`, in the provider's time; both ends belong to it."""
 
@@ -31,7 +29,7 @@ class Window:
     end: datetime
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class ListedEvent:
     """One event as the provider lists it. `id` is the one that its webhook carries, `body` the JSON that its webhook
     would have (a compensator that only gets a summary asks for the rest, see `known_to_inbox`). `headers`: those of the
@@ -45,7 +43,7 @@ class ListedEvent:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Undecodable:
     """An item of the list that is no event as far as this compensator knows: kept as it came, so that it holds up
     nothing and is not lost."""
@@ -55,7 +53,7 @@ class Undecodable:
     occurred_at: datetime | None = None
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Page:
     """What one call gave. `next` None: that was the last. `provider_now`: the provider's clock, as the answer told it.
     `calls` and `throttled` count the requests that the page took, and those answered 429."""
@@ -67,7 +65,7 @@ class Page:
     throttled: int = 0
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """`reaches_back`: how long the provider keeps its list (None: as long as anybody needs). `complete` False: the list
     must not be trusted now, `why` says why (events are switched off, the hook is inactive, a scope is missing) and

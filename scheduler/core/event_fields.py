@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-
-from scheduler.core.value_object import value_object
 
 from .errors import InvalidInput, attempt, refuse_all
 from .model import Json
@@ -17,7 +16,7 @@ LONGEST = 512
 """Characters of an id, type or subject."""
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class EventFacts:
     """`type` and `subject` are "" and `occurred_at` is None where nothing is said or what is said cannot be used;
     `problems` are sentences about the latter. An event is not refused for them: it would be lost."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
-
-from scheduler.core.value_object import value_object
 
 from .errors import InvalidInput
 from .model import Json
@@ -29,7 +28,7 @@ class NotApplicable(Exception):
     """The expression cannot be evaluated on this document."""
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Place:
     """`headers`: names of which the first that is there counts; else the body is looked up, along `path` where the
     expression is nothing but names (nearly all are, and jmespath takes ten times as long), else by `compiled`."""

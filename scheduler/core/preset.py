@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from string import Template
 
-from scheduler.core.value_object import value_object
 
-
-@value_object
+@dataclass(frozen=True, slots=True)
 class EventFields:
     """Where an event's fields lie: JMESPath into the body, or `header:NAME`; "" = nowhere (`id`: must be written)."""
 
@@ -20,7 +18,7 @@ class EventFields:
     subject: str = ""
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a provider is answered when its event is stored. `body` None: our own JSON."""
 
@@ -29,7 +27,7 @@ class Answer:
     content_type: str = "application/json"
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Handshake:
     """A request that is no event, to be answered and not stored: the one in which `place` (as in EventFields) has the
     value `equals`. It is verified like any other. The answer is the text found at `echo` ("" = empty)."""
@@ -42,7 +40,7 @@ class Handshake:
     content_type: str = "text/plain; charset=utf-8"
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Example:
     """An event as the provider sends it, before it is signed. In the body and the headers' values `$id` stands for
     letters and digits that make it unique, `$seconds` and `$instant` (RFC 3339) for its time."""
@@ -57,7 +55,7 @@ class Example:
         return Template(self.body).substitute(values).encode("utf-8"), headers
 
 
-@value_object
+@dataclass(frozen=True, slots=True)
 class Preset:
     """What is known about a provider: the defaults of a source. `retries_for`: how long after the event it may still
     send it by itself (None: not known), `looks_back`: how long its list of events reaches back; an inbox keeps ids

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -11,6 +12,7 @@ import pytest
 from scheduler.core.model import FailReason
 from scheduler.core.outcome import Canceled, Snoozed
 from scheduler.executors.workers import roster
+from scheduler.executors.workers.call_files import CallFiles
 from tests.executors.harness import Bench, Going, alive, living_in, secret, until
 
 SOURCE = """
@@ -60,9 +62,15 @@ def files(payload):
     kinds = sorted(name.rpartition(".")[2] for name in on_disk)
     return {**found, "on disk": kinds, "paths": os.environ["SCHED_PAYLOAD_FILE"]}
 
-def closes_all(payload):
-    os.close(int(os.environ["SCHED_PAYLOAD_FILE"].rpartition("/")[2]))
-    return os.getpid()
+def takes_its_number(payload):
+    global kept
+    number = int(os.environ["SCHED_PAYLOAD_FILE"].rpartition("/")[2])
+    os.close(number)
+    kept = open(os.devnull)
+    return kept.fileno() == number
+
+def still_open():
+    return os.fstat(kept.fileno()).st_rdev > 0
 
 def thread():
     threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
@@ -435,9 +443,35 @@ def test_payload_and_checkpoint_are_files_also_for_its_children_but_not_on_disk(
     assert not os.path.exists(found["paths"]), "the next run must not see it"
 
 
+@pytest.mark.parametrize("missing", [True, False])
+def test_where_files_in_memory_cannot_be_had_they_lie_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    if missing:
+        monkeypatch.delattr(os, "memfd_create")
+    else:
+        monkeypatch.setattr(os, "memfd_create", _forbidden)
+    paths = {name: str(tmp_path / name) for name in ("payload", "checkpoint", "report")}
+    environment = {f"SCHED_{name.upper()}_FILE": path for name, path in paths.items()}
+    order = {"environment": environment, "output": str(tmp_path / "output"), "payload": {"a": 1}, "checkpoint": None}
+    files = CallFiles(order)
+    os.close(files.make())
+    assert files.environment["SCHED_PAYLOAD_FILE"] == paths["payload"]
+    assert json.loads(Path(paths["payload"]).read_text()) == {"a": 1}
+    files.close()
+    assert files.remove_unused()
+    assert not any(map(os.path.exists, [*paths.values(), order["output"]]))
+
+
+def _forbidden(*_: object) -> int:
+    raise PermissionError(errno.EACCES, "by vm.memfd_noexec")
+
+
 def test_a_call_may_close_its_payload(bench: Bench) -> None:
-    first, second = (start(bench, "closes_all", run={"payload": 1}).succeeded().result for _ in range(2))
-    assert first == second
+    assert start(bench, "takes_its_number", run={"payload": 1}).succeeded().result is True, (
+        "its number was not given again"
+    )
+    assert start(bench, "still_open").succeeded().result is True
 
 
 def test_a_call_that_says_nothing_leaves_no_file(bench: Bench) -> None:

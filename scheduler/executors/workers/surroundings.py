@@ -37,7 +37,7 @@ class Surroundings:
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(line_buffering=True, errors="backslashreplace")
         self._streams = (sys.stdout, sys.stderr)
-        self._needed = {number: _identity(number) for number in (channel.fileno(), self._own)}
+        self._needed = {number: identity(number) for number in (channel.fileno(), self._own)}
         self._mask = os.umask(0o022)
         os.umask(self._mask)
         self._handlers = {number: signal.getsignal(number) for number in _HANDLED}
@@ -56,7 +56,7 @@ class Surroundings:
             for stream in (*self._streams, sys.stdout, sys.stderr):
                 _flush(stream)
         finally:
-            if any(_identity(number) != what for number, what in self._needed.items()):
+            if any(identity(number) != what for number, what in self._needed.items()):
                 _end_bereft()
             sys.stdout, sys.stderr = self._streams
             os.dup2(self._own, 1)
@@ -81,7 +81,8 @@ def appending(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _identity(descriptor: int) -> tuple[int, int] | None:
+def identity(descriptor: int) -> tuple[int, int] | None:
+    """Of what is open under this number: numbers are given again."""
     try:
         found = os.fstat(descriptor)
     except OSError:

@@ -111,8 +111,9 @@ class PostgresDatabase:
         """On new connections; nothing any more where it was not ours alone. Where nothing is prepared, the statement
         itself is wrong."""
         state = getattr(context.original_exception, "sqlstate", None)
-        prepares = context.connection is not None and driver_of(context.connection).prepare_threshold is not None
-        if state in _SPOILT and prepares:
+        if state not in _SPOILT or context.connection is None:
+            return
+        if driver_of(context.connection).prepare_threshold is not None:
             context.is_disconnect = True
             self._prepares = self._prepares and state == _ALTERED
 
