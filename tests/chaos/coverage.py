@@ -150,10 +150,11 @@ def _unjustified(
 
 
 def _unjustified_wait(history: History, job: ChaosJob, instant: int) -> str | None:
-    """It waited for a shared lock until its next instant came."""
+    """It waited for a shared lock until its next instant came, and somebody could plan that one."""
     if job.lock is None:
         return "it shares its lock with no other job"
-    since, until = history.timeline.due(instant), history.timeline.due(instant + (job.period or 0))
+    since, following = history.timeline.due(instant), history.timeline.due(instant + (job.period or 0))
+    until = history.out_until(following) or following
     return None if _held_by_others(history, job, since, until) else "no other job held its lock"
 
 

@@ -148,7 +148,18 @@ def lost_because_its_end_could_not_be_written(history: History) -> None:
     befall(history, "stop-daemon", node_of(history, "swap-1025"), end + 0.2, 1034.0, 1034.2)
 
 
+def waited_until_somebody_could_plan_the_next_one(history: History) -> None:
+    """Its lock was not had by others before its next instant came, but before anybody could plan that."""
+    befall(history, "restart-fast", EVERYBODY, 1029.5, 1040.5, 1041.0)
+    change_run(history, "left-1030", status="SKIPPED", reason="lock")
+    for run in ("left-1030", "right-1030"):
+        drop(history, run)
+    forget(history, "right-1030")
+    history.skips.append(SkipRow("right", "missed", 1030, 1030, 1))
+
+
 EXCUSED = [
+    waited_until_somebody_could_plan_the_next_one,
     paused_before_anybody_could_plan_it,
     lost_because_its_end_could_not_be_written,
     paused_by_a_clock_that_was_set_back,
