@@ -19,7 +19,7 @@ from scheduler.engine.worker import Worker
 log = structlog.get_logger("engine")
 
 ENDING = timedelta(minutes=2)
-"""How long runs that were told to end may still take, besides their own `kill_after`, before the daemon goes anyway."""
+"""How long runs that were told to end may still take before the daemon goes anyway; a longer `kill_after` is cut."""
 
 SETTLING = 10.0
 """Seconds for which a node that runs nothing any more waits for the database to take what its runs came to."""

@@ -83,7 +83,8 @@ def claim(session: Session, asked: Claim, now: datetime) -> Claimed:
         left = choice.chosen.keys() - {run.seq for run in taken}
         found = _put_back(session, [choice.chosen[seq] for seq in left], places, now)
         paused |= found
-        again = bool(choice.behind_lock or choice.behind_pause or found) or (most == asked.limit <= len(candidates))
+        more_may_lie_behind = most == asked.limit and len(candidates) >= most
+        again = bool(choice.behind_lock or choice.behind_pause or found) or more_may_lie_behind
         if choice.passed and newer is None:
             newer = changed_after(session, asked.generation)
             again = again or bool(newer)
